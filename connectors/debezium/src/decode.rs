@@ -1,0 +1,132 @@
+//! From a record's key and value to an entry.
+
+use likewise_core::{
+    BinlogFile, Change, Entry, Micros, Poison, Position, PostId, RowChange, Server, Skip,
+    SourceName, Table,
+};
+
+use crate::envelope::{Envelope, Row, Source};
+use crate::gtid::Gtid;
+
+/// The database that the three tables are in.
+const DATABASE: &str = "likewise";
+/// How much of an unreadable value is kept.
+const MAX_PAYLOAD_BYTES: usize = 4096;
+
+/// Reads one record. Whatever the bytes are, the answer is an entry: what cannot be read is poison,
+/// with the post it was about where the row or the key names one.
+pub fn decode(key: Option<&[u8]>, value: Option<&[u8]>) -> Entry {
+    let Some(value) = value.filter(|value| !value.is_empty()) else {
+        return Entry::Skip(Skip::Tombstone);
+    };
+    let key = key.and_then(|key| std::str::from_utf8(key).ok());
+    let poison = |reason, post: Option<&str>| Entry::Poison {
+        reason,
+        post: post.map(PostId::from_log),
+        payload: value[..value.len().min(MAX_PAYLOAD_BYTES)].to_vec(),
+    };
+    let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(value) else {
+        return poison(Poison::NotAnEnvelope, key);
+    };
+    let Some(table) = table(&envelope.source) else {
+        return Entry::Skip(Skip::ForeignTable);
+    };
+    let about = envelope.after.as_ref().or(envelope.before.as_ref());
+    let id = about.and_then(|row| match table {
+        Table::Marks => row.mark_key.as_deref(),
+        Table::Likes | Table::Recounts => row.post_id.as_deref(),
+    });
+    let post = if table == Table::Marks { None } else { id.or(key) };
+
+    match envelope.op.as_ref() {
+        "r" => return Entry::SnapshotRow,
+        "t" => return Entry::Truncate(table),
+        "c" | "u" | "d" => {}
+        _ => return poison(Poison::UnknownOperation, post),
+    }
+    let Some(row) = row_change(table, &envelope) else {
+        return poison(Poison::IncompleteRow, post);
+    };
+    if id != key {
+        return poison(Poison::WrongKey, post);
+    }
+    let Some(position) = position(&envelope) else {
+        return poison(Poison::NoPosition, post);
+    };
+    let source = SourceName(envelope.source.name.as_ref().into());
+    Entry::Change(Change { source, position, row })
+}
+
+fn table(source: &Source<'_>) -> Option<Table> {
+    if source.db != DATABASE {
+        return None;
+    }
+    match source.table.as_deref()? {
+        "post_likes" => Some(Table::Likes),
+        "post_recounts" => Some(Table::Recounts),
+        "partition_marks" => Some(Table::Marks),
+        _ => None,
+    }
+}
+
+/// What the change does; none when a row image or a field that it needs is missing.
+fn row_change(table: Table, envelope: &Envelope<'_>) -> Option<RowChange> {
+    let (before, after) = match envelope.op.as_ref() {
+        "c" => (None, Some(envelope.after.as_ref()?)),
+        "d" => (Some(envelope.before.as_ref()?), None),
+        _ => (Some(envelope.before.as_ref()?), Some(envelope.after.as_ref()?)),
+    };
+    match table {
+        Table::Likes => edge(before, after),
+        Table::Recounts => match after {
+            Some(row) => Some(RowChange::Recount { post: post(row)?, likes: row.likes? }),
+            None => Some(RowChange::Nothing),
+        },
+        Table::Marks => match after {
+            Some(row) => Some(RowChange::Mark {
+                before: match before {
+                    Some(row) => Some(Micros(row.at?)),
+                    None => None,
+                },
+                at: Micros(row.at?),
+            }),
+            None => Some(RowChange::Nothing),
+        },
+    }
+}
+
+/// liked(after) − liked(before). Debezium sends an UPDATE of a key as a deletion and a creation, so
+/// both images are of one post.
+fn edge(before: Option<&Row<'_>>, after: Option<&Row<'_>>) -> Option<RowChange> {
+    let liked = |row: Option<&Row<'_>>| match row {
+        Some(row) => row.liked.map(|liked| liked.as_count()),
+        None => Some(0),
+    };
+    let delta = liked(after)? - liked(before)?;
+    let post_after = post(after.or(before)?)?;
+    if before.is_some_and(|row| row.post_id.as_deref() != Some(post_after.as_str())) {
+        return None;
+    }
+    Some(RowChange::Edge { post: post_after, delta })
+}
+
+fn post(row: &Row<'_>) -> Option<PostId> {
+    row.post_id.as_deref().map(PostId::from_log)
+}
+
+fn position(envelope: &Envelope<'_>) -> Option<Position> {
+    let source = &envelope.source;
+    let gtid = Gtid::parse(source.gtid.as_deref()?)?;
+    Some(Position {
+        server: Server { uuid: gtid.uuid, tag: gtid.tag.into(), server_id: source.server_id },
+        transaction: gtid.number,
+        file: BinlogFile::parse(&source.file)?,
+        pos: source.pos,
+        row: source.row,
+        total_order: envelope.transaction.as_ref()?.total_order,
+    })
+}
+
+#[cfg(test)]
+#[path = "decode/tests.rs"]
+mod tests;

@@ -1,0 +1,17 @@
+//! The change log in Kafka: its topics, the membership of the consumer group, and one queue of
+//! records per partition.
+//!
+//! Start offsets come from the caller's checkpoints alone: nothing is ever committed to Kafka, and
+//! an offset outside the log is an error, never a jump.
+
+mod bounds;
+mod error;
+mod log;
+mod membership;
+mod topics;
+
+pub use bounds::Bounds;
+pub use error::Error;
+pub use log::{ChangeLog, ChangeLogSettings, PartitionQueue, Record};
+pub use membership::{Assignment, Event};
+pub use topics::{CHANGES, TopicSettings, Topics};

@@ -1,0 +1,54 @@
+//! What a caller of MongoDB can do about a failure.
+
+use mongodb::error::{
+    Error as Driver, ErrorKind, RETRYABLE_WRITE_ERROR, TRANSIENT_TRANSACTION_ERROR,
+};
+
+/// A failed call, by the decision that it asks for.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The settings are wrong: fix them.
+    #[error("the MongoDB URI is not valid")]
+    Settings(#[source] Driver),
+    /// No answer within the deadline.
+    #[error("MongoDB did not answer within {0} ms")]
+    Timeout(u128),
+    /// It cannot be reached, or has no primary at the moment: try again later.
+    #[error("MongoDB is not available")]
+    Unavailable(#[source] Driver),
+    /// Anything else: trying again does not help.
+    #[error("MongoDB refused the command")]
+    Refused(#[source] Driver),
+    /// A reply that says less was done than was asked.
+    #[error("MongoDB did not carry out every statement: {0}")]
+    Incomplete(String),
+    /// A document that this version did not write.
+    #[error("a document in {collection} is not of the known shape: {what}")]
+    Document {
+        /// Which collection.
+        collection: &'static str,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+impl From<Driver> for Error {
+    fn from(error: Driver) -> Self {
+        let transient = matches!(
+            *error.kind,
+            ErrorKind::Io(_)
+                | ErrorKind::ServerSelection { .. }
+                | ErrorKind::ConnectionPoolCleared { .. }
+                | ErrorKind::DnsResolve { .. }
+        ) || error.contains_label(TRANSIENT_TRANSACTION_ERROR)
+            || error.contains_label(RETRYABLE_WRITE_ERROR);
+        if transient { Self::Unavailable(error) } else { Self::Refused(error) }
+    }
+}
+
+impl Error {
+    /// Whether the same call may succeed later.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Timeout(_) | Self::Unavailable(_))
+    }
+}

@@ -1,0 +1,132 @@
+//! `generations`: which complete sets of counts there are, and which one is read.
+//!
+//! ```text
+//! { _id: 1, state: "counting", topic: "likewise.changes", starts: [0, 0, 0, 0], opened: [0, 2] }
+//! { _id: "live", generation: 1 }
+//! ```
+
+use std::collections::BTreeSet;
+
+use likewise_core::{Generation, GenerationId, GenerationState, Offset};
+use mongodb::bson::{Document, deserialize_from_document, doc};
+use mongodb::error::{Error as Driver, ErrorKind, WriteFailure};
+use serde::Deserialize;
+
+use crate::store::{GENERATIONS, REPAIRS, counts_name};
+use crate::{Error, Store};
+
+/// The document that says which generation is read.
+const LIVE: &str = "live";
+/// `NamespaceExists`.
+const ALREADY_THERE: i32 = 48;
+/// `DuplicateKey`.
+const DUPLICATE: i32 = 11000;
+
+#[derive(Debug, Deserialize)]
+struct GenerationDocument {
+    #[serde(rename = "_id")]
+    id: GenerationId,
+    state: String,
+    starts: Vec<Offset>,
+    opened: Vec<i64>,
+}
+
+/// The generation that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Live {
+    /// Its number.
+    pub generation: GenerationId,
+    /// How many partitions it counts.
+    pub partitions: u32,
+}
+
+/// What [`Store::create_first_generation`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstGeneration {
+    /// It was made.
+    Created,
+    /// There was one.
+    AlreadyThere,
+}
+
+fn malformed(what: impl ToString) -> Error {
+    Error::Document { collection: GENERATIONS, what: what.to_string() }
+}
+
+pub(crate) fn read(document: Document) -> Result<Generation, Error> {
+    let document: GenerationDocument = deserialize_from_document(document).map_err(malformed)?;
+    let state = match document.state.as_str() {
+        "counting" => GenerationState::Counting,
+        "dropped" => GenerationState::Dropped,
+        other => return Err(malformed(format!("unknown state {other:?}"))),
+    };
+    let opened: Result<BTreeSet<u32>, _> = document.opened.into_iter().map(u32::try_from).collect();
+    Ok(Generation {
+        id: document.id,
+        state,
+        starts: document.starts,
+        opened: opened.map_err(malformed)?,
+    })
+}
+
+impl Store {
+    /// Makes generation 1, which counts from `starts`, and lets it be read, unless there is one.
+    /// Safe to run twice and from two places at once.
+    pub async fn create_first_generation(
+        &self,
+        topic: &str,
+        starts: &[Offset],
+    ) -> Result<FirstGeneration, Error> {
+        const FIRST: GenerationId = 1;
+        let generations = self.collection(GENERATIONS);
+        let numbered = doc! { "_id": { "$type": "long" } };
+        if self.within(generations.find_one(numbered)).await?.is_none() {
+            for name in [counts_name(FIRST), REPAIRS.to_owned()] {
+                match self.within(self.database.create_collection(name)).await {
+                    Err(Error::Refused(error)) if has_code(&error, ALREADY_THERE) => {}
+                    other => other?,
+                }
+            }
+            let generation = doc! {
+                "_id": FIRST, "state": "counting", "topic": topic, "starts": starts.to_vec(),
+                "opened": [],
+            };
+            match self.within(generations.insert_one(generation)).await {
+                Err(Error::Refused(error)) if has_code(&error, DUPLICATE) => {}
+                other => drop(other?),
+            }
+        } else if self.live().await?.is_some() {
+            return Ok(FirstGeneration::AlreadyThere);
+        }
+        let live = doc! { "$setOnInsert": { "generation": FIRST } };
+        let update = generations.update_one(doc! { "_id": LIVE }, live).upsert(true);
+        self.within(update).await?;
+        Ok(FirstGeneration::Created)
+    }
+
+    /// The generation that is read; none when there is none yet, or its document is gone.
+    pub async fn live(&self) -> Result<Option<Live>, Error> {
+        let generations = self.collection(GENERATIONS);
+        let Some(live) = self.within(generations.find_one(doc! { "_id": LIVE })).await? else {
+            return Ok(None);
+        };
+        let id = live.get_i64("generation").map_err(malformed)?;
+        let generation = self.generation(id).await?;
+        Ok(generation
+            .map(|generation| Live { generation: id, partitions: generation.partitions() }))
+    }
+
+    /// One generation.
+    pub async fn generation(&self, id: GenerationId) -> Result<Option<Generation>, Error> {
+        let generations = self.collection(GENERATIONS);
+        self.within(generations.find_one(doc! { "_id": id })).await?.map(read).transpose()
+    }
+}
+
+fn has_code(error: &Driver, code: i32) -> bool {
+    match error.kind.as_ref() {
+        ErrorKind::Command(command) => command.code == code,
+        ErrorKind::Write(WriteFailure::WriteError(write)) => write.code == code,
+        _ => false,
+    }
+}

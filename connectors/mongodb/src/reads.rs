@@ -1,0 +1,66 @@
+//! Reading counts.
+
+use futures_util::TryStreamExt as _;
+use likewise_core::{GenerationId, PostId};
+use mongodb::bson::{Document, doc};
+
+use crate::store::{REPAIRS, counts_name};
+use crate::{Error, Store};
+
+/// A post's stored sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// The signed sum. It may be negative for a moment, where changes come from two servers.
+    pub sum: i64,
+    /// Whether the sum is in doubt until the post's next recount.
+    pub repair: bool,
+}
+
+impl Counted {
+    fn read(document: &Document) -> Result<Self, Error> {
+        let sum = document
+            .get_i64("n")
+            .map_err(|error| Error::Document { collection: "counts", what: error.to_string() })?;
+        Ok(Self { sum, repair: document.get_bool("repair").unwrap_or(false) })
+    }
+}
+
+impl Store {
+    /// The stored sum of a post; 0 for one that nobody ever liked.
+    pub async fn count(&self, generation: GenerationId, post: &PostId) -> Result<Counted, Error> {
+        let counts = self.counts(generation);
+        let document = self.within(counts.find_one(doc! { "_id": post.as_str() })).await?;
+        document.as_ref().map_or(Ok(Counted::default()), Counted::read)
+    }
+
+    /// How many posts wait for a recount.
+    pub async fn open_repairs(&self, generation: GenerationId) -> Result<u64, Error> {
+        let repairs = self.collection(REPAIRS);
+        self.within(repairs.count_documents(doc! { "generation": generation })).await
+    }
+
+    /// Hands every post with a sum other than 0 to `each`, ordered by the bytes of the id.
+    /// Holds one batch of the driver's cursor in memory.
+    pub async fn each_count(
+        &self,
+        generation: GenerationId,
+        mut each: impl AsyncFnMut(PostId, i64),
+    ) -> Result<(), Error> {
+        let counts = self.counts(generation);
+        let find = counts.find(doc! { "n": { "$ne": 0_i64 } });
+        let mut cursor = self.within(find.sort(doc! { "_id": 1 })).await?;
+        while let Some(document) = self.within(cursor.try_next()).await? {
+            let post = document.get_str("_id").map_err(|error| Error::Document {
+                collection: "counts",
+                what: error.to_string(),
+            })?;
+            each(PostId::from_log(post), Counted::read(&document)?.sum).await;
+        }
+        Ok(())
+    }
+
+    /// The name of the collection that holds a generation's counts.
+    pub fn counts_collection(generation: GenerationId) -> String {
+        counts_name(generation)
+    }
+}

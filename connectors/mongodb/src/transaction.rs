@@ -1,0 +1,142 @@
+//! One transaction, run until its outcome is known.
+//!
+//! The rules are those of MongoDB's transactions specification: after a
+//! `TransientTransactionError` nothing was written, and the same statements run again; after an
+//! `UnknownTransactionCommitResult` only the *commit* is sent again.
+
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+use mongodb::ClientSession;
+use mongodb::error::{
+    Error as Driver, TRANSIENT_TRANSACTION_ERROR, UNKNOWN_TRANSACTION_COMMIT_RESULT,
+};
+use mongodb::options::{ReadConcern, WriteConcern};
+
+use crate::{Error, Store};
+
+/// For how long a transaction is run again before the caller hears of it.
+const RETRY_FOR: Duration = Duration::from_secs(20);
+/// The pause before a transaction is run again.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// How a transaction ended that was not committed for certain.
+#[derive(Debug)]
+pub(crate) enum Aborted<E> {
+    /// Nothing was written: the statements decided so, or the server.
+    Nothing(E),
+    /// The commit was sent and its outcome is not known.
+    InDoubt(Error),
+}
+
+/// What went on before a transaction was committed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Retries {
+    /// How often the statements ran again.
+    pub(crate) transactions: u64,
+    /// How often the commit was sent again.
+    pub(crate) commits: u64,
+}
+
+impl Store {
+    /// Runs the statements in a transaction and commits it. Not cancel-safe: a dropped future leaves the
+    /// outcome unknown.
+    pub(crate) async fn transact<S: Statements>(
+        &self,
+        statements: &S,
+    ) -> Result<(S::Value, Retries), Aborted<S::Stop>> {
+        let nothing = |error: Error| Aborted::Nothing(S::Stop::from(error));
+        let mut session =
+            self.client.start_session().await.map_err(|error| nothing(error.into()))?;
+        let deadline = Instant::now() + RETRY_FOR;
+        let mut retries = Retries::default();
+        loop {
+            session
+                .start_transaction()
+                .read_concern(ReadConcern::snapshot())
+                .write_concern(WriteConcern::majority())
+                .await
+                .map_err(|error| nothing(error.into()))?;
+            let run_again = |error: &Driver| {
+                error.contains_label(TRANSIENT_TRANSACTION_ERROR) && Instant::now() < deadline
+            };
+            let error = match statements.run(self, &mut session).await {
+                Ok(value) => {
+                    match self.commit_session(&mut session, deadline, &mut retries).await {
+                        Ok(()) => return Ok((value, retries)),
+                        Err(error) if error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT) => {
+                            return Err(Aborted::InDoubt(error.into()));
+                        }
+                        Err(error) if run_again(&error) => error,
+                        Err(error) => return Err(nothing(error.into())),
+                    }
+                }
+                Err(stopped) => {
+                    // Best effort: the server aborts by itself what is not aborted here.
+                    if let Err(error) = session.abort_transaction().await {
+                        tracing::debug!(%error, "aborting a transaction failed");
+                    }
+                    match stopped {
+                        Stopped::Driver(error) if run_again(&error) => error,
+                        Stopped::Driver(error) => return Err(nothing(error.into())),
+                        Stopped::Decided(error) => return Err(Aborted::Nothing(error)),
+                    }
+                }
+            };
+            retries.transactions += 1;
+            tracing::info!(%error, "a transaction met a transient error and is run again");
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn commit_session(
+        &self,
+        session: &mut ClientSession,
+        deadline: Instant,
+        retries: &mut Retries,
+    ) -> Result<(), Driver> {
+        loop {
+            match session.commit_transaction().await {
+                Err(error)
+                    if error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT)
+                        && Instant::now() < deadline =>
+                {
+                    retries.commits += 1;
+                    tracing::info!(%error, "the outcome of a commit is not known: it is sent again");
+                    tokio::time::sleep(PAUSE).await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+}
+
+/// The statements of a transaction. They may run more than once, so they change nothing but MongoDB.
+pub(crate) trait Statements {
+    /// What they answer.
+    type Value;
+    /// Why they may decide to stop.
+    type Stop: From<Error>;
+
+    /// Runs them once, in the session's transaction.
+    fn run(
+        &self,
+        store: &Store,
+        session: &mut ClientSession,
+    ) -> impl Future<Output = Result<Self::Value, Stopped<Self::Stop>>> + Send;
+}
+
+/// Why the statements of a transaction stopped.
+#[derive(Debug)]
+pub(crate) enum Stopped<E> {
+    /// The driver failed; the error's labels tell what may be done.
+    Driver(Driver),
+    /// They decided so.
+    Decided(E),
+}
+
+impl<E> From<Driver> for Stopped<E> {
+    fn from(error: Driver) -> Self {
+        Self::Driver(error)
+    }
+}

@@ -1,0 +1,62 @@
+//! What a caller of MySQL can do about a failure.
+
+use mysql_async::Error as Driver;
+
+/// A failed call, by the decision that it asks for.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The settings are wrong: fix them.
+    #[error("the MySQL URL is not valid")]
+    Settings(#[source] mysql_async::UrlError),
+    /// No answer within the deadline: the statement may or may not have taken effect.
+    #[error("MySQL did not answer within {0} ms")]
+    Timeout(u128),
+    /// It cannot be reached, or takes no writes at the moment: try again later.
+    #[error("MySQL is not available")]
+    Unavailable(#[source] Driver),
+    /// Another transaction was in the way: the same statement may be run again at once.
+    #[error("MySQL met a deadlock or a lock that was held too long")]
+    Conflict(#[source] Driver),
+    /// Anything else: trying again does not help.
+    #[error("MySQL refused the statement")]
+    Refused(#[source] Driver),
+    /// The tables or the marks are missing.
+    #[error("the schema is not there: run `likewise migrate`")]
+    NotMigrated,
+    /// A migration failed.
+    #[error("a migration failed")]
+    Migration(#[source] refinery::Error),
+    /// Another migration holds the lock.
+    #[error("another migration has been running for {0} s")]
+    MigrationRunning(u64),
+}
+
+/// `ER_LOCK_DEADLOCK`, `ER_LOCK_WAIT_TIMEOUT`.
+const CONFLICT: [u16; 2] = [1213, 1205];
+/// Too many connections, shutting down, read-only (a replica), killed for shutdown.
+const UNAVAILABLE: [u16; 5] = [1040, 1053, 1290, 1836, 3100];
+
+impl From<Driver> for Error {
+    fn from(error: Driver) -> Self {
+        match &error {
+            Driver::Io(_) | Driver::Driver(_) => Self::Unavailable(error),
+            _ if is_conflict(&error) => Self::Conflict(error),
+            Driver::Server(server) if UNAVAILABLE.contains(&server.code) => {
+                Self::Unavailable(error)
+            }
+            _ => Self::Refused(error),
+        }
+    }
+}
+
+/// Whether another transaction was in the way.
+pub(crate) fn is_conflict(error: &Driver) -> bool {
+    matches!(error, Driver::Server(server) if CONFLICT.contains(&server.code))
+}
+
+impl Error {
+    /// Whether the same call may succeed later.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Timeout(_) | Self::Unavailable(_) | Self::Conflict(_))
+    }
+}

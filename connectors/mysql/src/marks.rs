@@ -1,0 +1,45 @@
+//! Time marks: one row per Kafka partition, set to MySQL's clock and delivered in log order.
+
+use std::time::Duration;
+
+use likewise_core::Micros;
+use mysql_async::prelude::Queryable;
+
+use crate::{Error, Mysql};
+
+/// A mark never goes back, and one statement moves all, so that they carry one time.
+const SET_DUE: &str = "UPDATE partition_marks
+     SET at = GREATEST(UTC_TIMESTAMP(6), at + INTERVAL 1 MICROSECOND)
+     WHERE at <= UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND OR at > UTC_TIMESTAMP(6)";
+
+const SET_NOW: &str = "UPDATE partition_marks
+     SET at = GREATEST(UTC_TIMESTAMP(6), at + INTERVAL 1 MICROSECOND)";
+
+const OLDEST: &str =
+    "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', MIN(at)) FROM partition_marks";
+
+impl Mysql {
+    /// Sets the marks that are older than `interval`, so that many callers do the work of one.
+    /// Tells whether any was set.
+    pub async fn set_due_marks(&self, interval: Duration) -> Result<bool, Error> {
+        let interval = i64::try_from(interval.as_micros()).unwrap_or(i64::MAX);
+        self.within(async {
+            let mut conn = self.conn().await?;
+            conn.exec_drop(SET_DUE, (interval,)).await?;
+            Ok(conn.affected_rows() > 0)
+        })
+        .await
+    }
+
+    /// Sets every mark now. Every like committed before the call is counted where a partition's
+    /// `as_of` has reached the answer. None when there are no marks: the migrations have not run.
+    pub async fn set_all_marks(&self) -> Result<Option<Micros>, Error> {
+        self.within(async {
+            let mut conn = self.conn().await?;
+            conn.query_drop(SET_NOW).await?;
+            let oldest: Option<Option<i64>> = conn.query_first(OLDEST).await?;
+            Ok(oldest.flatten().map(Micros))
+        })
+        .await
+    }
+}

@@ -1,0 +1,106 @@
+//! The connections, and the deadline that every call has.
+
+use std::future::Future;
+use std::time::Duration;
+
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, Error as Driver, Opts, OptsBuilder, Pool, PoolConstraints, PoolOpts};
+
+use crate::Error;
+
+/// How to reach MySQL.
+#[derive(Clone, Debug)]
+pub struct PoolSettings {
+    /// `mysql://user:password@host:port/database`.
+    pub url: String,
+    /// How many connections at most.
+    pub max_connections: usize,
+    /// How long a call may take, waiting for a connection included.
+    pub deadline: Duration,
+}
+
+/// A handle to MySQL; clones share the connections, which are opened when they are needed.
+#[derive(Clone, Debug)]
+pub struct Mysql {
+    pool: Pool,
+    deadline: Duration,
+}
+
+/// `ER_NO_SUCH_TABLE`.
+const NO_SUCH_TABLE: u16 = 1146;
+
+/// READ COMMITTED takes no gap locks, so that likes of new, adjacent ids do not deadlock.
+const SETUP: [&str; 3] = [
+    "SET SESSION transaction_isolation = 'READ-COMMITTED'",
+    "SET SESSION innodb_lock_wait_timeout = 2",
+    "SET SESSION time_zone = '+00:00'",
+];
+
+impl Mysql {
+    /// Checks the settings. Opens no connection.
+    pub fn new(settings: &PoolSettings) -> Result<Self, Error> {
+        let opts = Opts::from_url(&settings.url).map_err(Error::Settings)?;
+        let constraints = PoolConstraints::new(0, settings.max_connections.max(1))
+            .expect("the minimum of 0 is never above the maximum");
+        let pool_opts = PoolOpts::new()
+            .with_constraints(constraints)
+            // A reset costs a round trip and the prepared statements; nothing here leaves session state.
+            .with_reset_connection(false);
+        let opts = OptsBuilder::from_opts(opts)
+            .prefer_socket(false)
+            .tcp_nodelay(true)
+            .client_found_rows(false)
+            .setup(SETUP.map(String::from).to_vec())
+            .pool_opts(pool_opts);
+        Ok(Self { pool: Pool::new(opts), deadline: settings.deadline })
+    }
+
+    /// Checks that MySQL answers and that the migrations have run.
+    pub async fn ready(&self) -> Result<(), Error> {
+        let count = async {
+            let mut conn = self.conn().await?;
+            conn.query_first("SELECT COUNT(*) FROM partition_marks").await
+        };
+        match self.within::<Option<u64>>(count).await {
+            Ok(Some(1..)) => Ok(()),
+            Ok(_) => Err(Error::NotMigrated),
+            Err(Error::Refused(Driver::Server(error))) if error.code == NO_SUCH_TABLE => {
+                Err(Error::NotMigrated)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Closes every connection.
+    pub async fn close(self) {
+        if let Err(error) = self.pool.disconnect().await {
+            tracing::debug!(%error, "closing the MySQL connections failed");
+        }
+    }
+
+    /// A connection. Its wait is bounded by the deadline of the call that asks for it.
+    pub(crate) async fn conn(&self) -> Result<Conn, Driver> {
+        self.pool.get_conn().await
+    }
+
+    /// Runs a call within the deadline.
+    pub(crate) async fn within<T>(
+        &self,
+        call: impl Future<Output = Result<T, Driver>>,
+    ) -> Result<T, Error> {
+        tokio::time::timeout(self.deadline, call)
+            .await
+            .map_err(|_| Error::Timeout(self.deadline.as_millis()))?
+            .map_err(Error::from)
+    }
+
+    /// A connection for long reading, which has no deadline.
+    pub(crate) async fn connection(&self) -> Result<Conn, Error> {
+        self.within(self.conn()).await
+    }
+
+    /// The pool itself, for the migration library.
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+}

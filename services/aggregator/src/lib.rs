@@ -1,0 +1,83 @@
+//! The aggregator: from the change log to the counts, exactly once.
+//!
+//! [`group`] follows what the consumer group gives this process; for each partition one [`worker`]
+//! claims it, gathers batches and commits them.
+
+mod board;
+mod gather;
+mod group;
+mod telemetry;
+mod worker;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use likewise_core::GenerationId;
+use likewise_kafka::{ChangeLog, ChangeLogSettings};
+use likewise_mongodb::Store;
+use likewise_serving::{Tasks, Telemetry, app, ready_when, serve};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::board::Board;
+pub use crate::gather::BatchLimits;
+
+/// What the role needs to know.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where the change log is.
+    pub log: ChangeLogSettings,
+    /// Which generation is counted.
+    pub generation: GenerationId,
+    /// When a batch is full.
+    pub limits: BatchLimits,
+    /// Who this process is, for the operator.
+    pub owner: String,
+    /// How long a call of the admin port may take.
+    pub request_deadline: Duration,
+}
+
+/// What every worker shares.
+struct Shared {
+    settings: Settings,
+    store: Store,
+    log: ChangeLog,
+    board: Board,
+}
+
+/// Counts until `shutdown`, then ends the batch in hand and leaves the group.
+pub async fn run(
+    settings: Settings,
+    store: Store,
+    listener: TcpListener,
+    telemetry: &Telemetry,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    telemetry::describe();
+    let (log, events) = ChangeLog::join(&settings.log)?;
+    let deadline = settings.request_deadline;
+    let shared = Arc::new(Shared { settings, store, log, board: Board::default() });
+
+    let readiness = {
+        let shared = shared.clone();
+        ready_when(move || {
+            let shared = shared.clone();
+            async move {
+                shared.store.ping().await.map_err(|error| error.to_string())?;
+                shared.board.ready()
+            }
+        })
+    };
+    let app = app(Router::new(), readiness, telemetry, deadline);
+
+    let mut tasks = Tasks::new(shutdown.clone());
+    tasks.spawn("serving HTTP", serve(listener, app, shutdown.clone()));
+    tasks.spawn("counting", group::follow(shared.clone(), events, shutdown));
+    let outcome = tasks.join().await;
+    // Whoever still holds it has ended by now; if not, the group notices the silence by itself.
+    if let Some(shared) = Arc::into_inner(shared) {
+        shared.log.leave().await;
+    }
+    outcome
+}

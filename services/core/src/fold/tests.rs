@@ -1,0 +1,246 @@
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{BinlogFile, Position, Server, SourceName, Table};
+
+fn source() -> SourceName {
+    SourceName("likewise".into())
+}
+
+/// The `row`-th change of a transaction.
+fn change(transaction: u64, row: u64, what: RowChange) -> Entry {
+    let position = Position {
+        server: Server { uuid: 7, tag: "".into(), server_id: 1 },
+        transaction,
+        file: BinlogFile::parse("binlog.000001").expect("a binlog file"),
+        pos: transaction * 1000,
+        row,
+        total_order: row + 1,
+    };
+    Entry::Change(Change { source: source(), position, row: what })
+}
+
+fn edge(transaction: u64, row: u64, post: &str, delta: i64) -> Entry {
+    change(transaction, row, RowChange::Edge { post: PostId::from_log(post), delta })
+}
+
+fn recount(transaction: u64, post: &str, likes: i64) -> Entry {
+    change(transaction, 0, RowChange::Recount { post: PostId::from_log(post), likes })
+}
+
+fn mark(transaction: u64, before: Option<i64>, at: i64) -> Entry {
+    change(transaction, 0, RowChange::Mark { before: before.map(Micros), at: Micros(at) })
+}
+
+fn poison(post: Option<&str>) -> Entry {
+    Entry::Poison {
+        reason: Poison::IncompleteRow,
+        post: post.map(PostId::from_log),
+        payload: b"{}".to_vec(),
+    }
+}
+
+fn fold(checkpoint: Checkpoint, entries: impl IntoIterator<Item = Entry>) -> Batch {
+    let mut fold = Fold::from(checkpoint);
+    for entry in entries {
+        let offset = fold.next_offset();
+        assert!(fold.apply(offset, entry));
+    }
+    fold.finish()
+}
+
+/// `a:=5+2 b:-1`: per post, what the batch does to its count.
+fn effects(batch: &Batch) -> String {
+    let mut text = String::new();
+    for (post, effect) in &batch.counts {
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        write!(text, "{post}:").expect("a string takes any text");
+        if let Some(recounted) = effect.recount {
+            write!(text, "={}", recounted.likes).expect("a string takes any text");
+        }
+        if effect.recount.is_none() || effect.add != 0 {
+            write!(text, "{:+}", effect.add).expect("a string takes any text");
+        }
+    }
+    text
+}
+
+#[test]
+fn a_viral_post_is_one_effect_and_what_cancels_out_is_none() {
+    let likes = (1..=1000).map(|n| edge(n, 0, "viral", 1));
+    let batch = fold(
+        Checkpoint::default(),
+        likes.chain([edge(1001, 0, "calm", 1), edge(1002, 0, "calm", -1)]),
+    );
+    assert_eq!(effects(&batch), "viral:+1000");
+    assert_eq!(batch.checkpoint.next_offset, 1002);
+}
+
+#[test]
+fn a_recount_sets_the_count_and_later_changes_add_to_it() {
+    let history = [
+        edge(1, 0, "a", 1),
+        edge(2, 0, "b", -1),
+        recount(3, "a", 40),
+        edge(4, 0, "a", 1),
+        edge(5, 0, "a", 1),
+        recount(6, "c", 0),
+    ];
+    assert_eq!(effects(&fold(Checkpoint::default(), history)), "a:=40+2 b:-1 c:=0");
+}
+
+/// L2: the same change at two offsets, in one batch, in two, and around another post's changes.
+#[test]
+fn a_repeated_change_is_counted_once() {
+    let once = fold(Checkpoint::default(), [edge(1, 0, "a", 1), edge(1, 0, "a", 1)]);
+    assert_eq!((effects(&once).as_str(), once.tally.repeats), ("a:+1", 1));
+
+    let first = fold(Checkpoint::default(), [edge(1, 0, "a", 1), edge(2, 0, "b", 1)]);
+    let second =
+        fold(first.checkpoint, [edge(1, 0, "a", 1), edge(2, 0, "b", 1), edge(3, 0, "b", 1)]);
+    assert_eq!((effects(&second).as_str(), second.tally.repeats), ("b:+1", 2));
+}
+
+/// L3: a transaction of 12 rows whose first 5 were counted is written again from its first row.
+#[test]
+fn a_transaction_written_again_counts_only_the_rows_that_were_not() {
+    let row = |row| edge(9, row, &format!("p{row:02}"), 1);
+    let first = fold(Checkpoint::default(), (0..5).map(row));
+    let again = fold(first.checkpoint, (0..12).map(row));
+    assert_eq!(again.tally.repeats, 5);
+    assert_eq!(effects(&again), "p05:+1 p06:+1 p07:+1 p08:+1 p09:+1 p10:+1 p11:+1");
+}
+
+/// L1, L4, L5: neighbours of what cannot be counted count, and the partition moves on.
+#[test]
+fn snapshots_tombstones_poison_and_foreign_records_stop_nothing() {
+    let batch = fold(
+        Checkpoint::default(),
+        [
+            edge(1, 0, "a", 1),
+            Entry::SnapshotRow,
+            Entry::Skip(Skip::Tombstone),
+            Entry::Skip(Skip::ForeignTable),
+            Entry::Truncate(Table::Likes),
+            poison(Some("b")),
+            poison(None),
+            edge(2, 0, "a", 1),
+        ],
+    );
+    assert_eq!(effects(&batch), "a:+2");
+    assert_eq!(batch.checkpoint.next_offset, 8);
+    assert_eq!(batch.dead_letters.iter().map(|letter| letter.offset).collect::<Vec<_>>(), [5, 6]);
+    assert_eq!(batch.repairs.len(), 1);
+    assert_eq!((batch.tally.snapshot_rows, batch.tally.truncates), (1, 1));
+    assert_eq!((batch.tally.tombstones, batch.tally.foreign), (1, 1));
+}
+
+#[test]
+fn what_cannot_be_told_is_not_applied_and_its_post_is_repaired_by_the_next_recount() {
+    let contradiction = Entry::Change(Change {
+        source: source(),
+        position: Position {
+            server: Server { uuid: 7, tag: "".into(), server_id: 1 },
+            transaction: 1,
+            file: BinlogFile::parse("binlog.000002").expect("a binlog file"),
+            pos: 1,
+            row: 0,
+            total_order: 1,
+        },
+        row: RowChange::Edge { post: PostId::from_log("a"), delta: 1 },
+    });
+    let batch = fold(Checkpoint::default(), [edge(2, 0, "a", 1), contradiction.clone()]);
+    assert_eq!(effects(&batch), "a:+1");
+    assert_eq!((batch.repairs.len(), batch.tally.cannot_tell), (1, 1));
+
+    let closed =
+        fold(Checkpoint::default(), [edge(2, 0, "a", 1), contradiction, recount(3, "a", 2)]);
+    assert_eq!(effects(&closed), "a:=2");
+    assert!(closed.repairs.is_empty());
+}
+
+#[test]
+fn marks_move_the_freshness_only_along_an_unbroken_chain() {
+    let as_of = |batch: &Batch| batch.checkpoint.as_of();
+    let first = fold(Checkpoint::default(), [mark(1, Some(5), 10), mark(2, Some(10), 20)]);
+    assert_eq!(as_of(&first), Some(Micros(20)));
+    let broken = fold(first.checkpoint, [mark(9, Some(70), 80), mark(10, Some(80), 90)]);
+    assert_eq!((as_of(&broken), broken.tally.gaps), (Some(Micros(20)), 2));
+}
+
+#[test]
+fn leftovers_of_an_earlier_assignment_are_not_taken() {
+    let mut fold = Fold::from(Checkpoint::at(10));
+    assert!(!fold.apply(9, edge(1, 0, "a", 1)));
+    assert!(fold.is_empty());
+    assert!(fold.apply(12, edge(1, 0, "a", 1)));
+    assert_eq!(fold.next_offset(), 13);
+}
+
+/// A history of transactions; each is a list of (post, delta).
+fn history() -> impl Strategy<Value = Vec<Vec<(u8, i64)>>> {
+    let row = (0u8..5, prop_oneof![Just(1i64), Just(-1), Just(0)]);
+    prop::collection::vec(prop::collection::vec(row, 1..6), 1..20)
+}
+
+proptest! {
+    /// Debezium may go back to the start of any transaction and send everything from there again;
+    /// batches may end anywhere; a batch may be lost before its commit, any number of times.
+    #[test]
+    fn repeats_batch_borders_and_restarts_leave_the_counts_unchanged(
+        history in history(),
+        resends in prop::collection::vec((0usize..100, 0usize..20), 0..6),
+        borders in prop::collection::vec((1usize..9, any::<bool>()), 1..40),
+    ) {
+        let transactions: Vec<Vec<Entry>> = (1u64..).zip(&history)
+            .map(|(number, rows)| (0u64..).zip(rows)
+                .map(|(row, (post, delta))| edge(number, row, &format!("p{post}"), *delta))
+                .collect())
+            .collect();
+        let mut truth = BTreeMap::new();
+        for (post, delta) in history.iter().flatten() {
+            *truth.entry(format!("p{post}")).or_insert(0) += delta;
+        }
+
+        // The log: everything once, with cuts at which sending starts again from a transaction that
+        // was reached: it goes back, never ahead.
+        let mut log: Vec<Entry> = Vec::new();
+        let mut reached = 0;
+        for (cut, from) in resends {
+            let from = from % transactions.len();
+            let before: usize = transactions[..from].iter().map(Vec::len).sum();
+            if before <= reached {
+                let sent: Vec<_> = transactions[from..].concat().into_iter().take(cut).collect();
+                reached = reached.max(before + sent.len());
+                log.extend(sent);
+            }
+        }
+        log.extend(transactions.concat());
+
+        let mut counts: BTreeMap<String, i64> = BTreeMap::new();
+        let mut stored = Checkpoint::default();
+        let mut borders = borders.into_iter().cycle();
+        let mut lost = 0;
+        while (stored.next_offset as usize) < log.len() {
+            let (size, mut commits) = borders.next().expect("a cycle does not end");
+            if !commits { lost += 1; }
+            commits |= lost > 50;
+            let from = stored.next_offset as usize;
+            let to = log.len().min(from + size);
+            let batch = fold(stored.clone(), log[from..to].iter().cloned());
+            if !commits { continue; }
+            for (post, effect) in &batch.counts {
+                *counts.entry(post.to_string()).or_insert(0) += effect.add;
+            }
+            stored = batch.checkpoint;
+        }
+        truth.retain(|_, n| *n != 0);
+        counts.retain(|_, n| *n != 0);
+        prop_assert_eq!(counts, truth);
+    }
+}

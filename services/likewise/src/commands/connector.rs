@@ -1,0 +1,121 @@
+//! `likewise connector apply`
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use likewise_core::Offset;
+use likewise_kafka::{Bounds, CHANGES};
+use likewise_mysql::Mysql;
+
+use crate::cli::ConnectorCommand;
+use crate::config::{Config, need};
+use crate::connect::{Connect, Definition};
+use crate::roles;
+
+/// How often Kafka Connect and the log are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+pub(crate) async fn run(config: &Config, command: ConnectorCommand) -> anyhow::Result<ExitCode> {
+    let ConnectorCommand::Apply { timeout_s } = command;
+    let connect = Connect::new(need("CONNECT_URL", config.connect_url.as_ref())?)?;
+    let brokers = need("KAFKA_BROKERS", config.kafka_brokers.as_ref())?;
+    let mysql = roles::mysql(config)?;
+    let definition = Definition::load()?;
+    let log = Bounds::new(brokers, CHANGES)?;
+    let until = Instant::now() + Duration::from_secs(timeout_s);
+
+    register(&connect, &definition, until).await?;
+    wait_running(&connect, &definition.name, until).await?;
+    wait_flowing(&mysql, &log, until).await?;
+    mysql.close().await;
+    println!("connector {} is running, and changes flow", definition.name);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A connector that has these settings already is left alone: new ones would restart it. While the
+/// workers agree on who runs what, they refuse; so it is tried again.
+async fn register(
+    connect: &Connect,
+    definition: &Definition,
+    until: Instant,
+) -> anyhow::Result<()> {
+    loop {
+        let registered = async {
+            match connect.config(&definition.name).await? {
+                Some(config) if same(&config, definition) => Ok(()),
+                _ => connect.put(definition).await,
+            }
+        };
+        match registered.await {
+            Ok(()) => return Ok(()),
+            Err(error) if Instant::now() >= until => {
+                return Err(error.context("failed to register the connector"));
+            }
+            Err(error) => {
+                eprintln!("connector {} is not registered yet: {error:#}", definition.name);
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        }
+    }
+}
+
+/// Kafka Connect adds the name to what it was given.
+fn same(found: &std::collections::BTreeMap<String, String>, definition: &Definition) -> bool {
+    let found = found.iter().filter(|(key, _)| key.as_str() != "name");
+    found.eq(definition.config.iter().filter(|(key, _)| key.as_str() != "name"))
+}
+
+async fn wait_running(connect: &Connect, name: &str, until: Instant) -> anyhow::Result<()> {
+    let mut restarted = false;
+    loop {
+        let status = connect.status(name).await;
+        match &status {
+            Ok(Some(status)) if status.is_running() => return Ok(()),
+            Ok(Some(status)) => {
+                if let Some(failure) = status.failure() {
+                    if restarted {
+                        bail!("connector {name} failed: {failure}");
+                    }
+                    connect
+                        .restart_failed(name)
+                        .await
+                        .context("failed to restart the connector")?;
+                    restarted = true;
+                }
+            }
+            Ok(None) | Err(_) => {}
+        }
+        if Instant::now() >= until {
+            bail!("connector {name} is not running in time: {status:?}");
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// A task says RUNNING before it reads the binlog. A mark that arrives in every partition shows
+/// that whatever is written from now on will arrive too.
+async fn wait_flowing(mysql: &Mysql, log: &Bounds, until: Instant) -> anyhow::Result<()> {
+    let before = ends(log).await?;
+    loop {
+        let marked = mysql.set_all_marks().await.context("failed to set the marks")?;
+        marked.context("there are no marks: run `likewise migrate`")?;
+        tokio::time::sleep(LOOK_EVERY).await;
+        let now = ends(log).await?;
+        if before.iter().zip(&now).all(|(before, now)| now > before) {
+            return Ok(());
+        }
+        if Instant::now() >= until {
+            bail!("the connector is running, but no change arrives in {CHANGES}: look at its log");
+        }
+    }
+}
+
+async fn ends(log: &Bounds) -> anyhow::Result<Vec<Offset>> {
+    let partitions = log.partitions().await.context("failed to look at the change log")?;
+    let mut ends = Vec::new();
+    for partition in 0..partitions {
+        ends.push(log.of(partition).await.context("failed to look at the change log")?.high);
+    }
+    Ok(ends)
+}

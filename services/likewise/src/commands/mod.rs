@@ -1,0 +1,26 @@
+//! Operator commands, one a file.
+
+pub(crate) mod connector;
+pub(crate) mod drain;
+pub(crate) mod health;
+pub(crate) mod load;
+pub(crate) mod migrate;
+pub(crate) mod status;
+pub(crate) mod topics;
+pub(crate) mod verify;
+
+use anyhow::Context as _;
+use likewise_mongodb::{Live, Store};
+use serde::Serialize;
+
+/// Prints a value as one line of JSON.
+fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    println!("{}", serde_json::to_string(value).context("failed to write JSON")?);
+    Ok(())
+}
+
+/// The generation that is read.
+async fn live(store: &Store) -> anyhow::Result<Live> {
+    let live = store.live().await.context("failed to read the live generation")?;
+    live.context("there is no live generation of counts: run `likewise migrate`")
+}

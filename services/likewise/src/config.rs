@@ -1,0 +1,294 @@
+//! Settings: defaults, over them a file, over it the environment.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use likewise_serving::LogFormat;
+use serde::{Deserialize, Serialize};
+
+const PREFIX: &str = "LIKEWISE_";
+/// Names that belong to the scripts and to the command line, which share the prefix.
+const NOT_SETTINGS: [&str; 5] = ["config", "home", "port_offset", "stack", "profile"];
+/// How the secrets of the development stack begin.
+const DEVELOPMENT: &str = "dev-only-";
+/// A key of HMAC-SHA-256 is as long as its output, at least.
+const MIN_KEY_CHARACTERS: usize = 32;
+
+/// A setting that is never printed.
+#[derive(Clone, Deserialize)]
+pub(crate) struct Secret(String);
+
+impl Secret {
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str("***")
+    }
+}
+
+/// Every setting of every role and command; each checks what it uses.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// The application's account.
+    pub(crate) mysql_url: Option<Secret>,
+    /// An account that may change the schema.
+    pub(crate) mysql_admin_url: Option<Secret>,
+    pub(crate) mysql_max_connections: usize,
+    pub(crate) kafka_brokers: Option<String>,
+    pub(crate) mongodb_uri: Option<Secret>,
+    pub(crate) mongodb_max_connections: u32,
+    pub(crate) connect_url: Option<String>,
+
+    pub(crate) write_api_url: Option<String>,
+    pub(crate) read_api_url: Option<String>,
+    pub(crate) aggregator_url: Option<String>,
+    pub(crate) reconciler_url: Option<String>,
+    pub(crate) write_api_listen: SocketAddr,
+    pub(crate) read_api_listen: SocketAddr,
+    pub(crate) aggregator_listen: SocketAddr,
+
+    pub(crate) service_token: Option<Secret>,
+    pub(crate) operator_token: Option<Secret>,
+    pub(crate) jwt_secret: Option<Secret>,
+    pub(crate) cursor_key: Option<Secret>,
+
+    /// Partitions of the change log. Fixed for its life.
+    pub(crate) partitions: u32,
+    pub(crate) replication_factor: u16,
+
+    /// How long a call may take.
+    pub(crate) request_deadline_ms: u64,
+    /// How long MySQL or MongoDB may take for one call.
+    pub(crate) store_deadline_ms: u64,
+    /// How long after a write its mark may be set.
+    pub(crate) mark_interval_ms: u64,
+    /// How often marks are set while nobody writes.
+    pub(crate) idle_mark_interval_ms: u64,
+    /// A count whose `as_of` is older is stale.
+    pub(crate) stale_after_ms: u64,
+
+    /// When a batch is full: records, bytes, and how long it may gather.
+    pub(crate) batch_records: u64,
+    pub(crate) batch_bytes: usize,
+    pub(crate) batch_age_ms: u64,
+    /// How long an unfilled batch waits for a next record.
+    pub(crate) batch_linger_ms: u64,
+    /// How many KiB of each partition are fetched ahead.
+    pub(crate) prefetch_kib: u32,
+
+    /// A filter as `tracing_subscriber::EnvFilter` reads it.
+    pub(crate) log: String,
+    pub(crate) log_format: LogFormat,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let loopback = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        Self {
+            mysql_url: None,
+            mysql_admin_url: None,
+            // Group commit needs company: as many writers as one server turns into few fsyncs.
+            mysql_max_connections: 64,
+            kafka_brokers: None,
+            mongodb_uri: None,
+            mongodb_max_connections: 64,
+            connect_url: None,
+            write_api_url: None,
+            read_api_url: None,
+            aggregator_url: None,
+            reconciler_url: None,
+            write_api_listen: loopback(8080),
+            read_api_listen: loopback(8081),
+            aggregator_listen: loopback(8082),
+            service_token: None,
+            operator_token: None,
+            jwt_secret: None,
+            cursor_key: None,
+            // It can never be raised without a rebuild, and a partition costs little.
+            partitions: 64,
+            replication_factor: 3,
+            request_deadline_ms: 5_000,
+            // Below the request's deadline, so that the caller hears which part was away.
+            store_deadline_ms: 3_000,
+            mark_interval_ms: 100,
+            idle_mark_interval_ms: 5_000,
+            stale_after_ms: 30_000,
+            // One transaction: far below MongoDB's 16 MiB and 60 s.
+            batch_records: 10_000,
+            batch_bytes: 8 << 20,
+            batch_age_ms: 200,
+            // Long enough for records that arrive together, short beside a transaction's commit.
+            batch_linger_ms: 2,
+            prefetch_kib: 16 << 10,
+            log: "info".to_owned(),
+            log_format: LogFormat::Text,
+        }
+    }
+}
+
+impl Config {
+    /// Reads the settings and checks everything that can be checked without a server. All problems
+    /// are reported in one go.
+    pub(crate) fn load(file: Option<&Path>) -> anyhow::Result<Self> {
+        let known = known_names()?;
+        let mut problems: Vec<String> = std::env::vars_os()
+            .filter_map(|(name, _)| name.into_string().ok())
+            .filter_map(|name| name.strip_prefix(PREFIX).map(str::to_lowercase))
+            .filter(|name| !known.contains(name) && !NOT_SETTINGS.contains(&name.as_str()))
+            .map(|name| format!("{PREFIX}{} is not a setting", name.to_uppercase()))
+            .collect();
+        let mut builder = config::Config::builder();
+        if let Some(file) = file {
+            builder = builder.add_source(config::File::from(file).format(config::FileFormat::Toml));
+        }
+        for name in &known {
+            if let Ok(value) = std::env::var(format!("{PREFIX}{}", name.to_uppercase())) {
+                builder =
+                    builder.set_override(name, value).context("failed to read the environment")?;
+            }
+        }
+        let built = builder.build().context("failed to read the settings")?;
+        match built.try_deserialize::<Self>() {
+            Ok(config) => {
+                problems.extend(config.problems());
+                if problems.is_empty() {
+                    return Ok(config);
+                }
+            }
+            Err(error) => problems.push(error.to_string()),
+        }
+        bail!("the settings are not valid:\n  {}", problems.join("\n  "))
+    }
+
+    fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        for (name, value) in [
+            ("PARTITIONS", u64::from(self.partitions)),
+            ("REPLICATION_FACTOR", u64::from(self.replication_factor)),
+            ("MYSQL_MAX_CONNECTIONS", self.mysql_max_connections as u64),
+            ("MONGODB_MAX_CONNECTIONS", u64::from(self.mongodb_max_connections)),
+            ("REQUEST_DEADLINE_MS", self.request_deadline_ms),
+            ("STORE_DEADLINE_MS", self.store_deadline_ms),
+            ("MARK_INTERVAL_MS", self.mark_interval_ms),
+            ("IDLE_MARK_INTERVAL_MS", self.idle_mark_interval_ms),
+            ("BATCH_RECORDS", self.batch_records),
+            ("BATCH_BYTES", self.batch_bytes as u64),
+            ("PREFETCH_KIB", u64::from(self.prefetch_kib)),
+        ] {
+            if value == 0 {
+                problems.push(format!("{PREFIX}{name} must be at least 1"));
+            }
+        }
+        for (name, key) in [("JWT_SECRET", &self.jwt_secret), ("CURSOR_KEY", &self.cursor_key)] {
+            if key.as_ref().is_some_and(|key| key.expose().len() < MIN_KEY_CHARACTERS) {
+                problems.push(format!(
+                    "{PREFIX}{name} must have at least {MIN_KEY_CHARACTERS} characters"
+                ));
+            }
+        }
+        for (name, token) in
+            [("SERVICE_TOKEN", &self.service_token), ("OPERATOR_TOKEN", &self.operator_token)]
+        {
+            if token.as_ref().is_some_and(|token| token.expose().is_empty()) {
+                problems.push(format!("{PREFIX}{name} must not be empty"));
+            }
+        }
+        problems
+    }
+
+    /// Refuses the development stack's secrets on an address that others can reach.
+    pub(crate) fn check_listener(&self, listen: SocketAddr) -> anyhow::Result<()> {
+        if listen.ip().is_loopback() {
+            return Ok(());
+        }
+        for (name, secret) in [
+            ("MYSQL_URL", &self.mysql_url),
+            ("SERVICE_TOKEN", &self.service_token),
+            ("OPERATOR_TOKEN", &self.operator_token),
+            ("JWT_SECRET", &self.jwt_secret),
+            ("CURSOR_KEY", &self.cursor_key),
+        ] {
+            if secret.as_ref().is_some_and(|secret| secret.expose().contains(DEVELOPMENT)) {
+                bail!(
+                    "{PREFIX}{name} is the development stack's, and {listen} is not a loopback address: set a secret of your own"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn request_deadline(&self) -> Duration {
+        Duration::from_millis(self.request_deadline_ms)
+    }
+
+    pub(crate) fn store_deadline(&self) -> Duration {
+        Duration::from_millis(self.store_deadline_ms)
+    }
+}
+
+/// A setting that a role or command cannot do without.
+pub(crate) fn need<'a, T>(name: &str, value: Option<&'a T>) -> anyhow::Result<&'a T> {
+    value.with_context(|| format!("{PREFIX}{name} is not set"))
+}
+
+/// The names of all settings, from the structure itself.
+fn known_names() -> anyhow::Result<BTreeSet<String>> {
+    let defaults =
+        serde_json::to_value(Config::default()).context("failed to list the settings")?;
+    let names = defaults.as_object().context("settings are a map")?.keys();
+    Ok(names.cloned().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_development_secrets_stay_on_loopback() {
+        let config = Config {
+            service_token: Some(Secret("dev-only-token".to_owned())),
+            ..Config::default()
+        };
+        let open: SocketAddr = "0.0.0.0:8080".parse().expect("an address");
+        assert!(config.check_listener(config.write_api_listen).is_ok());
+        let refused = config.check_listener(open).expect_err("must be refused").to_string();
+        assert!(refused.contains("LIKEWISE_SERVICE_TOKEN"), "{refused}");
+        let own = Config { service_token: Some(Secret("own".to_owned())), ..config };
+        assert!(own.check_listener(open).is_ok());
+    }
+
+    #[test]
+    fn secrets_are_never_printed() {
+        let config = Config {
+            mysql_url: Some(Secret("mysql://u:hush@h/d".to_owned())),
+            ..Config::default()
+        };
+        assert!(!format!("{config:?}").contains("hush"));
+    }
+
+    #[test]
+    fn every_problem_is_reported() {
+        let config = Config {
+            partitions: 0,
+            batch_bytes: 0,
+            jwt_secret: Some(Secret("short".to_owned())),
+            ..Config::default()
+        };
+        assert_eq!(config.problems().len(), 3);
+    }
+}

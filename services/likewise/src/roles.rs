@@ -1,0 +1,112 @@
+//! Starting a role: settings, then logs and metrics, then the listener, then the role itself.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use likewise_aggregator::BatchLimits;
+use likewise_kafka::{CHANGES, ChangeLogSettings};
+use likewise_mongodb::{Store, StoreSettings};
+use likewise_mysql::{Mysql, PoolSettings};
+use likewise_serving::{Telemetry, shutdown_on_signal};
+use tokio::net::TcpListener;
+
+use crate::config::{Config, need};
+
+/// The generation that the aggregator counts.
+const FIRST_GENERATION: i64 = 1;
+/// The consumer group of the first generation.
+const GROUP: &str = "likewise-aggregator";
+
+pub(crate) async fn write_api(config: &Config) -> anyhow::Result<ExitCode> {
+    let settings = likewise_write_api::Settings {
+        service_token: need("SERVICE_TOKEN", config.service_token.as_ref())?.expose().to_owned(),
+        request_deadline: config.request_deadline(),
+        mark_interval: Duration::from_millis(config.mark_interval_ms),
+        idle_mark_interval: Duration::from_millis(config.idle_mark_interval_ms),
+    };
+    let mysql = mysql(config)?;
+    let (telemetry, listener) = start(config, config.write_api_listen).await?;
+    let shutdown = shutdown_on_signal()?;
+    likewise_write_api::run(settings, mysql, listener, &telemetry, shutdown).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) async fn read_api(config: &Config) -> anyhow::Result<ExitCode> {
+    let settings = likewise_read_api::Settings {
+        service_token: need("SERVICE_TOKEN", config.service_token.as_ref())?.expose().to_owned(),
+        topic: CHANGES.to_owned(),
+        request_deadline: config.request_deadline(),
+        stale_after: Duration::from_millis(config.stale_after_ms),
+    };
+    let store = store(config).await?;
+    let (telemetry, listener) = start(config, config.read_api_listen).await?;
+    let shutdown = shutdown_on_signal()?;
+    likewise_read_api::run(settings, store, listener, &telemetry, shutdown).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) async fn aggregator(config: &Config) -> anyhow::Result<ExitCode> {
+    let settings = likewise_aggregator::Settings {
+        log: ChangeLogSettings {
+            brokers: need("KAFKA_BROKERS", config.kafka_brokers.as_ref())?.clone(),
+            topic: CHANGES.to_owned(),
+            group: GROUP.to_owned(),
+            prefetch_kib: config.prefetch_kib,
+        },
+        generation: FIRST_GENERATION,
+        limits: BatchLimits {
+            records: config.batch_records,
+            bytes: config.batch_bytes,
+            age: Duration::from_millis(config.batch_age_ms),
+            linger: Duration::from_millis(config.batch_linger_ms),
+        },
+        owner: format!("{}/{}", config.aggregator_listen, std::process::id()),
+        request_deadline: config.request_deadline(),
+    };
+    let store = store(config).await?;
+    let (telemetry, listener) = start(config, config.aggregator_listen).await?;
+    let shutdown = shutdown_on_signal()?;
+    likewise_aggregator::run(settings, store, listener, &telemetry, shutdown).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// MySQL, through the application's account.
+pub(crate) fn mysql(config: &Config) -> anyhow::Result<Mysql> {
+    let url = need("MYSQL_URL", config.mysql_url.as_ref())?.expose().to_owned();
+    pool(config, url)
+}
+
+/// MySQL, through the account that may change the schema.
+pub(crate) fn mysql_admin(config: &Config) -> anyhow::Result<Mysql> {
+    let url = need("MYSQL_ADMIN_URL", config.mysql_admin_url.as_ref())?.expose().to_owned();
+    pool(config, url)
+}
+
+fn pool(config: &Config, url: String) -> anyhow::Result<Mysql> {
+    let settings = PoolSettings {
+        url,
+        max_connections: config.mysql_max_connections,
+        deadline: config.store_deadline(),
+    };
+    Ok(Mysql::new(&settings)?)
+}
+
+pub(crate) async fn store(config: &Config) -> anyhow::Result<Store> {
+    let settings = StoreSettings {
+        uri: need("MONGODB_URI", config.mongodb_uri.as_ref())?.expose().to_owned(),
+        max_connections: config.mongodb_max_connections,
+        deadline: config.store_deadline(),
+    };
+    Ok(Store::new(&settings).await?)
+}
+
+async fn start(config: &Config, listen: SocketAddr) -> anyhow::Result<(Telemetry, TcpListener)> {
+    config.check_listener(listen)?;
+    let telemetry = Telemetry::start(&config.log, config.log_format)?;
+    let listener =
+        TcpListener::bind(listen).await.with_context(|| format!("failed to listen on {listen}"))?;
+    tracing::info!("listening on {listen}");
+    Ok((telemetry, listener))
+}

@@ -1,0 +1,88 @@
+//! The read API: counts out of MongoDB.
+
+mod counts;
+mod live;
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::get;
+use likewise_core::Micros;
+use likewise_mongodb::{Live, Store};
+use likewise_serving::{Callers, HasCallers, Tasks, Telemetry, app, ready_when, serve};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// What the role needs to know.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The token of trusted app servers.
+    pub service_token: String,
+    /// The topic whose changes are counted.
+    pub topic: String,
+    /// How long a call may take.
+    pub request_deadline: Duration,
+    /// A count whose `as_of` is older than this is stale.
+    pub stale_after: Duration,
+}
+
+/// What the handlers share.
+#[derive(Clone)]
+struct ReadApi {
+    store: Store,
+    callers: Callers,
+    topic: String,
+    stale_after: Duration,
+    live: watch::Receiver<Option<Live>>,
+}
+
+impl HasCallers for ReadApi {
+    fn callers(&self) -> &Callers {
+        &self.callers
+    }
+}
+
+impl ReadApi {
+    /// Whether a freshness is too old to be trusted.
+    fn is_old(&self, as_of: Option<Micros>, now: Micros) -> bool {
+        let limit = i64::try_from(self.stale_after.as_micros()).unwrap_or(i64::MAX);
+        as_of.is_none_or(|as_of| now.0.saturating_sub(as_of.0) > limit)
+    }
+}
+
+/// Serves until `shutdown`.
+pub async fn run(
+    settings: Settings,
+    store: Store,
+    listener: TcpListener,
+    telemetry: &Telemetry,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    let (publish, live) = watch::channel(None);
+    let api = ReadApi {
+        store: store.clone(),
+        callers: Callers::new(&settings.service_token),
+        topic: settings.topic,
+        stale_after: settings.stale_after,
+        live,
+    };
+    let readiness = {
+        let api = api.clone();
+        ready_when(move || {
+            let api = api.clone();
+            async move {
+                api.store.ping().await.map_err(|error| error.to_string())?;
+                api.live.borrow().map(drop).ok_or_else(|| live::NO_GENERATION.to_owned())
+            }
+        })
+    };
+    let routes =
+        Router::new().route("/v1/posts/{post_id}/count", get(counts::count)).with_state(api);
+    let app = app(routes, readiness, telemetry, settings.request_deadline);
+
+    let mut tasks = Tasks::new(shutdown.clone());
+    tasks.spawn("serving HTTP", serve(listener, app, shutdown.clone()));
+    tasks.spawn("watching the live generation", live::watch(store, publish, shutdown));
+    tasks.join().await
+}

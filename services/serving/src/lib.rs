@@ -1,0 +1,21 @@
+//! What every role that listens shares: start and stop, telemetry, health, callers, problems.
+
+mod app;
+mod caller;
+mod health;
+mod problem;
+mod request;
+mod server;
+mod tasks;
+mod telemetry;
+mod time;
+
+pub use app::app;
+pub use caller::{AnyCaller, Callers, HasCallers, User};
+pub use health::{Readiness, ready_when};
+pub use problem::{Kind, Problem};
+pub use request::{NoQuery, PostPath};
+pub use server::{serve, shutdown_on_signal};
+pub use tasks::Tasks;
+pub use telemetry::{LogFormat, Telemetry};
+pub use time::{now, rfc3339};

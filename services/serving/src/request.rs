@@ -1,0 +1,44 @@
+//! What a request's target may hold.
+
+use axum::extract::{FromRequestParts, Path, Query};
+use axum::http::request::Parts;
+use likewise_core::PostId;
+use serde::Deserialize;
+
+use crate::{Kind, Problem};
+
+/// The one post that a path names, `{post_id}`, checked.
+#[derive(Clone, Debug)]
+pub struct PostPath(pub PostId);
+
+impl<S: Send + Sync> FromRequestParts<S> for PostPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let invalid = |why: &str| Problem::new(Kind::InvalidId, format!("the post id {why}"));
+        let Path(text) = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_err(|_| invalid("may hold only letters, digits and -._~:@+="))?;
+        PostId::parse(&text).map(Self).map_err(|error| invalid(&error.to_string()))
+    }
+}
+
+/// A call that takes no query parameter.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+/// Refuses every query parameter.
+#[derive(Clone, Copy, Debug)]
+pub struct NoQuery;
+
+impl<S: Send + Sync> FromRequestParts<S> for NoQuery {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Query::<Nothing>::from_request_parts(parts, state).await {
+            Ok(_) => Ok(Self),
+            Err(_) => Err(Problem::new(Kind::InvalidQuery, "this call takes no query parameter")),
+        }
+    }
+}

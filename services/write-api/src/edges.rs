@@ -1,0 +1,103 @@
+//! Liking and unliking.
+
+use axum::Json;
+use axum::extract::State;
+use likewise_core::PostId;
+use likewise_mysql::{Error, Written};
+use likewise_serving::{Kind, NoQuery, PostPath, Problem, User, rfc3339};
+use serde::Serialize;
+
+use crate::WriteApi;
+
+/// The answer to a like or an unlike.
+#[derive(Debug, Serialize)]
+pub(crate) struct WriteAnswer {
+    post_id: String,
+    /// The state after the call.
+    liked: bool,
+    /// Whether this call flipped it.
+    changed: bool,
+    /// The post's count; null while it is not read here.
+    count: Option<u64>,
+    as_of: Option<String>,
+    stale: bool,
+    /// MySQL's clock after the commit.
+    written_at: String,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct LikedAnswer {
+    post_id: String,
+    liked: bool,
+}
+
+pub(crate) async fn like(
+    State(api): State<WriteApi>,
+    User(user): User,
+    PostPath(post): PostPath,
+    _: NoQuery,
+) -> Result<Json<WriteAnswer>, Problem> {
+    let written = api.mysql.like(&user, &post).await;
+    answer(&api, &post, written)
+}
+
+pub(crate) async fn unlike(
+    State(api): State<WriteApi>,
+    User(user): User,
+    PostPath(post): PostPath,
+    _: NoQuery,
+) -> Result<Json<WriteAnswer>, Problem> {
+    let written = api.mysql.unlike(&user, &post).await;
+    answer(&api, &post, written)
+}
+
+pub(crate) async fn liked(
+    State(api): State<WriteApi>,
+    User(user): User,
+    PostPath(post): PostPath,
+    _: NoQuery,
+) -> Result<Json<LikedAnswer>, Problem> {
+    let liked = api.mysql.liked(&user, &post).await.map_err(problem)?;
+    Ok(Json(LikedAnswer { post_id: post.to_string(), liked }))
+}
+
+fn answer(
+    api: &WriteApi,
+    post: &PostId,
+    written: Result<Written, Error>,
+) -> Result<Json<WriteAnswer>, Problem> {
+    // A write whose outcome is unknown may have taken effect: it needs a mark as well.
+    api.written.notify_one();
+    let written = written.map_err(problem)?;
+    metrics::counter!("likewise_writes_total", "changed" => if written.changed { "true" } else { "false" })
+        .increment(1);
+    Ok(Json(WriteAnswer {
+        post_id: post.to_string(),
+        liked: written.liked,
+        changed: written.changed,
+        count: None,
+        as_of: None,
+        stale: true,
+        written_at: rfc3339(written.written_at),
+    }))
+}
+
+fn problem(error: Error) -> Problem {
+    match &error {
+        Error::Timeout(_) => {
+            tracing::warn!(error = &error as &dyn std::error::Error, "a call was cut off");
+            Problem::new(
+                Kind::Timeout,
+                "no answer from the database within the deadline; the call may have taken effect, and may be repeated",
+            )
+        }
+        error if error.is_transient() => {
+            tracing::warn!(error = error as &dyn std::error::Error, "MySQL is away");
+            Problem::new(Kind::Unavailable, "the database is not available; repeat the call later")
+        }
+        error => {
+            tracing::error!(error = error as &dyn std::error::Error, "MySQL refused a statement");
+            Problem::new(Kind::Internal, "the call failed; it may be repeated")
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The write API: likes and unlikes into MySQL, and the marks that tell how fresh the counts are.
+
+mod edges;
+mod marks;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::put;
+use likewise_mysql::Mysql;
+use likewise_serving::{Callers, HasCallers, Tasks, Telemetry, app, ready_when, serve};
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// What the role needs to know.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The token of trusted app servers.
+    pub service_token: String,
+    /// How long a call may take.
+    pub request_deadline: Duration,
+    /// How long after a write its mark may be set.
+    pub mark_interval: Duration,
+    /// How often marks are set while nobody writes.
+    pub idle_mark_interval: Duration,
+}
+
+/// What the handlers share.
+#[derive(Clone)]
+struct WriteApi {
+    mysql: Mysql,
+    callers: Callers,
+    written: Arc<Notify>,
+}
+
+impl HasCallers for WriteApi {
+    fn callers(&self) -> &Callers {
+        &self.callers
+    }
+}
+
+/// Serves until `shutdown`.
+pub async fn run(
+    settings: Settings,
+    mysql: Mysql,
+    listener: TcpListener,
+    telemetry: &Telemetry,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    let api = WriteApi {
+        mysql: mysql.clone(),
+        callers: Callers::new(&settings.service_token),
+        written: Arc::default(),
+    };
+    let readiness = {
+        let mysql = mysql.clone();
+        ready_when(move || {
+            let mysql = mysql.clone();
+            async move { mysql.ready().await.map_err(|error| error.to_string()) }
+        })
+    };
+    let routes = Router::new()
+        .route("/v1/posts/{post_id}/like", put(edges::like).delete(edges::unlike).get(edges::liked))
+        .with_state(api.clone());
+    let app = app(routes, readiness, telemetry, settings.request_deadline);
+
+    let mut tasks = Tasks::new(shutdown.clone());
+    tasks.spawn("serving HTTP", serve(listener, app, shutdown.clone()));
+    tasks.spawn(
+        "setting marks",
+        marks::keep(
+            mysql.clone(),
+            api.written,
+            settings.mark_interval,
+            settings.idle_mark_interval,
+            shutdown,
+        ),
+    );
+    let outcome = tasks.join().await;
+    mysql.close().await;
+    outcome
+}
