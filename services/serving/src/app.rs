@@ -24,13 +24,13 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// methods and for panics, a deadline for every call, and a request id in and out.
 pub fn app(api: Router, readiness: Readiness, telemetry: &Telemetry, deadline: Duration) -> Router {
     let metrics = telemetry.clone();
-    api.route_layer(from_fn(move |request, next| within(deadline, request, next)))
-        .route("/livez", get(livez))
+    api.route("/livez", get(livez))
         .route("/readyz", get(move || readyz(readiness.clone())))
         .route("/metrics", get(async move || metrics.render()))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn(move |request, next| within(deadline, request, next)))
         .layer(from_fn(access_log))
         .layer(PropagateRequestIdLayer::new(REQUEST_ID))
         .layer(SetRequestIdLayer::new(REQUEST_ID, FreshId))
