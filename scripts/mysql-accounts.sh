@@ -1,7 +1,7 @@
 #!/bin/sh
 # Prints the SQL that makes the database and its three accounts; harmless to run again, and it sets the passwords anew.
 # Feed it to the mysql client as root. Passwords come from the environment, so that no process list shows them:
-# MYSQL_APP_PASSWORD, MYSQL_ADMIN_PASSWORD, MYSQL_DEBEZIUM_PASSWORD.
+# MYSQL_APP_PASSWORD, MYSQL_ADMIN_PASSWORD, MYSQL_DEBEZIUM_PASSWORD. With MYSQL_TEST_SCHEMAS set, also what tests need.
 set -eu
 
 # A MySQL string literal of the text in $1: backslashes and quotes doubled.
@@ -30,6 +30,12 @@ account likewise_admin "$MYSQL_ADMIN_PASSWORD"
 echo "GRANT ALL PRIVILEGES ON likewise.* TO 'likewise_admin'@'%';"
 echo "GRANT PROCESS, REPLICATION CLIENT ON *.* TO 'likewise_admin'@'%';"
 echo "GRANT SELECT ON performance_schema.* TO 'likewise_admin'@'%';"
+
+# Tests of the development stack make databases of their own, and drop them.
+if [ -n "${MYSQL_TEST_SCHEMAS:-}" ]; then
+    echo "GRANT ALL PRIVILEGES ON \`likewise\\_test\\_%\`.* TO 'likewise_admin'@'%';"
+    echo "GRANT SELECT, INSERT, UPDATE, DELETE ON \`likewise\\_test\\_%\`.* TO 'likewise'@'%';"
+fi
 
 # The connector: what Debezium's MySQL connector asks for.
 account debezium "$MYSQL_DEBEZIUM_PASSWORD"

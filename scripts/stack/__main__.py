@@ -1,4 +1,4 @@
-"""`up`, `down` and `run`: what the three scripts beside this folder call."""
+"""`up`, `down`, `run` and `exec`: what the scripts beside this folder call."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ def main(command: str, arguments: list[str]) -> int:
     """Runs one command and returns the exit code."""
     if command == "run":
         run(arguments)
+    if command == "exec":
+        stack = running()
+        os.execvpe(arguments[0], arguments, {**stack.environment(), "LIKEWISE_HOME": str(stack.home)})
     if arguments in (["--help"], ["-h"]):
         print(USAGE[command])
         return 0
@@ -59,12 +62,18 @@ def known() -> Settings | None:
     return settings.remembered(settings.home_folder())
 
 
-def run(arguments: list[str]) -> None:
-    """Becomes the binary with the stack's environment; does not return."""
+def running() -> Settings:
+    """The stack of the home, which the user's environment must not contradict."""
     stack = known() or Settings(settings.home_folder(), "native", 0)
     asked = settings.asked_offset()
     if asked not in (None, stack.offset):
         raise Failure(f"The stack in {stack.home} has LIKEWISE_PORT_OFFSET={stack.offset}, not {asked}.")
+    return stack
+
+
+def run(arguments: list[str]) -> None:
+    """Becomes the binary with the stack's environment; does not return."""
+    stack = running()
     if stack.kind == "compose":
         compose.operator_command(stack, arguments)
     binary = str(build.binary(stack))

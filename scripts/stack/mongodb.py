@@ -26,6 +26,8 @@ DRIVER_ITEM = f"{DRIVER.replace('==', '-')}-python{sys.version_info[0]}.{sys.ver
 SMALLEST_VERSION = 6
 REPLICA_SET = "rs0"
 READY_SECONDS = 120.0
+TRANSACTION_LIFETIME_SECONDS = 5
+"""How long the open transaction of a dead or frozen aggregator may keep its successor from claiming; 60 by default."""
 CACHE_GB = 1
 """Half of the machine's memory is MongoDB's default; four servers share it here."""
 
@@ -91,6 +93,7 @@ def program(settings: Settings, server: Path) -> Program:
         "--unixSocketPrefix", "data",
         "--wiredTigerCacheSizeGB", str(CACHE_GB),
         "--setParameter", "diagnosticDataCollectionEnabled=false",
+        "--setParameter", f"transactionLifetimeLimitSeconds={TRANSACTION_LIFETIME_SECONDS}",
     ]
     environment: dict[str, str] = {
         name: value for name, value in os.environ.items() if not name.startswith("LIKEWISE_")

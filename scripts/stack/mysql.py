@@ -155,6 +155,7 @@ def make_accounts(settings: Settings, installed: Installation) -> None:
         "MYSQL_APP_PASSWORD": password_in(told["LIKEWISE_MYSQL_URL"]),
         "MYSQL_ADMIN_PASSWORD": password_in(told["LIKEWISE_MYSQL_ADMIN_URL"]),
         "MYSQL_DEBEZIUM_PASSWORD": told["MYSQL_DEBEZIUM_PASSWORD"],
+        "MYSQL_TEST_SCHEMAS": "yes",
     }
     sql = subprocess.run(
         ["sh", str(ACCOUNTS)], env={**os.environ, **passwords}, capture_output=True, text=True, check=False

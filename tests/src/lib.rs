@@ -1,1 +1,51 @@
-//! End-to-end tests.
+//! The running stack as tests see it: from outside, through HTTP, SQL and Kafka.
+//!
+//! Everything comes from the environment that `scripts/test` sets; a missing name or server fails
+//! the test.
+
+mod api;
+mod log;
+mod oracle;
+mod roles;
+
+use std::env;
+use std::time::{Duration, Instant};
+
+pub use api::{Answer, Api};
+pub use log::Log;
+pub use oracle::Oracle;
+pub use roles::{drain, likewise, pid_of, start_what_is_missing};
+
+/// A setting of the stack under test.
+///
+/// # Panics
+/// If it is not set.
+pub fn setting(name: &str) -> String {
+    env::var(format!("LIKEWISE_{name}")).unwrap_or_else(|_| {
+        panic!("LIKEWISE_{name} is not set: run the tests through scripts/test")
+    })
+}
+
+/// An id that no other test has.
+pub fn fresh(what: &str) -> String {
+    format!("{what}-{}", uuid::Uuid::new_v4().simple())
+}
+
+/// Waits until a condition holds.
+///
+/// # Panics
+/// If it does not within `limit`.
+pub async fn eventually<T>(
+    what: &str,
+    limit: Duration,
+    mut holds: impl AsyncFnMut() -> Option<T>,
+) -> T {
+    let until = Instant::now() + limit;
+    loop {
+        if let Some(value) = holds().await {
+            return value;
+        }
+        assert!(Instant::now() < until, "{what}: not within {} s", limit.as_secs());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}

@@ -12,7 +12,6 @@ use mongodb::{Client, Collection, Database};
 
 use crate::Error;
 
-const DATABASE: &str = "likewise";
 pub(crate) const CHECKPOINTS: &str = "checkpoints";
 pub(crate) const GENERATIONS: &str = "generations";
 pub(crate) const REPAIRS: &str = "repairs";
@@ -23,6 +22,8 @@ pub(crate) const DEAD_LETTERS: &str = "dead_letters";
 pub struct StoreSettings {
     /// `mongodb://host:port/?replicaSet=rs0`; transactions need a replica set.
     pub uri: String,
+    /// Which database.
+    pub database: String,
     /// How many connections at most.
     pub max_connections: u32,
     /// How long a read, or a statement within a transaction, may take.
@@ -50,7 +51,7 @@ impl Store {
         options.selection_criteria =
             Some(SelectionCriteria::ReadPreference(ReadPreference::Primary));
         let client = Client::with_options(options).map_err(Error::Settings)?;
-        let database = client.database(DATABASE);
+        let database = client.database(&settings.database);
         Ok(Self { client, database, deadline: settings.deadline })
     }
 

@@ -17,8 +17,10 @@ use crate::{Error, Store};
 
 /// For how long a transaction is run again before the caller hears of it.
 const RETRY_FOR: Duration = Duration::from_secs(20);
-/// The pause before a transaction is run again.
-const PAUSE: Duration = Duration::from_millis(20);
+/// The pauses before a transaction is run again, or a commit is sent again: growing, so that whoever
+/// is in the way gets done.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// How a transaction ended that was not committed for certain.
 #[derive(Debug)]
@@ -49,6 +51,7 @@ impl Store {
         let mut session =
             self.client.start_session().await.map_err(|error| nothing(error.into()))?;
         let deadline = Instant::now() + RETRY_FOR;
+        let mut pauses = Pauses(FIRST_PAUSE);
         let mut retries = Retries::default();
         loop {
             session
@@ -84,8 +87,8 @@ impl Store {
                 }
             };
             retries.transactions += 1;
-            tracing::info!(%error, "a transaction met a transient error and is run again");
-            tokio::time::sleep(PAUSE).await;
+            tracing::info!(error = %error.kind, "a transaction met a transient error and is run again");
+            pauses.pause().await;
         }
     }
 
@@ -95,6 +98,7 @@ impl Store {
         deadline: Instant,
         retries: &mut Retries,
     ) -> Result<(), Driver> {
+        let mut pauses = Pauses(FIRST_PAUSE);
         loop {
             match session.commit_transaction().await {
                 Err(error)
@@ -102,12 +106,22 @@ impl Store {
                         && Instant::now() < deadline =>
                 {
                     retries.commits += 1;
-                    tracing::info!(%error, "the outcome of a commit is not known: it is sent again");
-                    tokio::time::sleep(PAUSE).await;
+                    tracing::info!(error = %error.kind, "the outcome of a commit is not known: it is sent again");
+                    pauses.pause().await;
                 }
                 outcome => return outcome,
             }
         }
+    }
+}
+
+/// Doubles each time.
+struct Pauses(Duration);
+
+impl Pauses {
+    async fn pause(&mut self) {
+        tokio::time::sleep(self.0).await;
+        self.0 = LONGEST_PAUSE.min(self.0 * 2);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The aggregator: from the change log to the counts, exactly once.
 //!
-//! [`group`] follows what the consumer group gives this process; for each partition one [`worker`]
+//! `group` follows what the consumer group gives this process; for each partition one `worker`
 //! claims it, gathers batches and commits them.
 
 mod board;

@@ -14,8 +14,11 @@ const BATCH_RECORDS: &str = "likewise_batch_records";
 const BATCH_POSTS: &str = "likewise_batch_posts";
 const AS_OF: &str = "likewise_as_of_seconds";
 
+/// One number of a tally.
+type Tallied = fn(&Tally) -> u64;
+
 /// What a tally counts, with the metric of each.
-const TALLIED: [(&str, &str, fn(&Tally) -> u64); 10] = [
+const TALLIED: [(&str, &str, Tallied); 10] = [
     ("likewise_records_total", "Records of the log that were taken in", |t| t.records),
     ("likewise_edges_total", "Edge changes that were counted", |t| t.edges),
     ("likewise_recounts_total", "Recounts that were applied", |t| t.recounts),

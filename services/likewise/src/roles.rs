@@ -18,6 +18,7 @@ use crate::config::{Config, need};
 const FIRST_GENERATION: i64 = 1;
 /// The consumer group of the first generation.
 const GROUP: &str = "likewise-aggregator";
+const MONGODB_DATABASE: &str = "likewise";
 
 pub(crate) async fn write_api(config: &Config) -> anyhow::Result<ExitCode> {
     let settings = likewise_write_api::Settings {
@@ -96,6 +97,7 @@ fn pool(config: &Config, url: String) -> anyhow::Result<Mysql> {
 pub(crate) async fn store(config: &Config) -> anyhow::Result<Store> {
     let settings = StoreSettings {
         uri: need("MONGODB_URI", config.mongodb_uri.as_ref())?.expose().to_owned(),
+        database: MONGODB_DATABASE.to_owned(),
         max_connections: config.mongodb_max_connections,
         deadline: config.store_deadline(),
     };

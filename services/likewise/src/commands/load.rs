@@ -17,8 +17,9 @@ use super::print_json;
 use crate::cli::LoadArguments;
 use crate::config::{Config, need};
 
-/// How many calls wait for each worker.
-const AHEAD: usize = 16;
+/// How many calls wait for each worker. A user's calls stand close together in most files: the file is
+/// read far ahead, so that other workers have something to do meanwhile.
+const AHEAD: usize = 1024;
 /// How often one call is tried that meets a busy or absent API.
 const ATTEMPTS: u32 = 60;
 /// The pause where the API is absent, or names none itself.

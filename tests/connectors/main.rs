@@ -1,0 +1,5 @@
+//! The connectors against the real servers, each test in a schema, topic or database of its own.
+
+mod kafka;
+mod mongodb;
+mod mysql;

@@ -1,0 +1,214 @@
+//! Claims, commits and generations.
+
+use std::time::Duration;
+
+use likewise_core::{
+    Batch, BinlogFile, Change, Checkpoint, Entry, Fold, LogBounds, Micros, Poison, Position,
+    PostId, Refusal, RowChange, Server, SourceName,
+};
+use likewise_mongodb::{Claim, ClaimError, CommitError, FirstGeneration, Store, StoreSettings};
+use likewise_tests::{fresh, setting};
+use mongodb::Client;
+use mongodb::bson::{Document, doc};
+
+const TOPIC: &str = "topic";
+const LOG: LogBounds = LogBounds { partitions: 2, low: 0, high: 1000 };
+
+/// A database of its own, dropped at the end of the test.
+struct Database {
+    store: Store,
+    database: mongodb::Database,
+}
+
+impl Database {
+    async fn new() -> Self {
+        let name = fresh("likewise_test");
+        let uri = setting("MONGODB_URI");
+        let client = Client::with_uri_str(&uri).await.expect("a client");
+        let database = client.database(&name);
+        let deadline = Duration::from_secs(10);
+        let settings = StoreSettings { uri, database: name, max_connections: 8, deadline };
+        Self { store: Store::new(&settings).await.expect("settings"), database }
+    }
+
+    async fn with_generation() -> Self {
+        let this = Self::new().await;
+        let made = this.store.create_first_generation(TOPIC, &[0, 0]).await.expect("it is made");
+        assert_eq!(made, FirstGeneration::Created);
+        this
+    }
+
+    async fn claim(&self, partition: u32) -> (Claim, Checkpoint) {
+        self.store.claim(1, TOPIC, partition, LOG, "test").await.expect("it can be claimed")
+    }
+
+    async fn sum(&self, post: &str) -> i64 {
+        self.store.count(1, &PostId::from_log(post)).await.expect("MongoDB answers").sum
+    }
+
+    async fn documents(&self, collection: &str) -> u64 {
+        let collection = self.database.collection::<Document>(collection);
+        collection.count_documents(doc! {}).await.expect("MongoDB answers")
+    }
+
+    async fn drop(self) {
+        self.database.drop().await.expect("it is dropped");
+    }
+}
+
+fn change(transaction: u64, row: RowChange) -> Entry {
+    let position = Position {
+        server: Server { uuid: 7, tag: "".into(), server_id: 1 },
+        transaction,
+        file: BinlogFile::parse("binlog.000001").expect("a binlog file"),
+        pos: transaction,
+        row: 0,
+        total_order: 1,
+    };
+    Entry::Change(Change { source: SourceName("s".into()), position, row })
+}
+
+fn edge(transaction: u64, post: &str, delta: i64) -> Entry {
+    change(transaction, RowChange::Edge { post: PostId::from_log(post), delta })
+}
+
+fn batch(from: Checkpoint, entries: impl IntoIterator<Item = Entry>) -> Batch {
+    let mut fold = Fold::from(from);
+    for entry in entries {
+        let offset = fold.next_offset();
+        fold.apply(offset, entry);
+    }
+    fold.finish()
+}
+
+#[tokio::test]
+async fn the_first_generation_is_made_once_also_from_two_places_at_once() {
+    let base = Database::new().await;
+    assert_eq!(base.store.live().await.expect("MongoDB answers"), None);
+    let make = || base.store.create_first_generation(TOPIC, &[0, 0]);
+    let (one, two) = tokio::join!(make(), make());
+    one.expect("it is made");
+    two.expect("it is made");
+    assert_eq!(make().await.expect("it is there"), FirstGeneration::AlreadyThere);
+    let live = base.store.live().await.expect("MongoDB answers").expect("a generation");
+    assert_eq!((live.generation, live.partitions), (1, 2));
+    base.drop().await;
+}
+
+#[tokio::test]
+async fn a_batch_moves_counts_and_checkpoint_together_and_is_resumed_after() {
+    let base = Database::with_generation().await;
+    let (claim, checkpoint) = base.claim(1).await;
+    assert_eq!((claim.epoch, checkpoint.next_offset), (1, 0));
+    let mark = change(4, RowChange::Mark { before: Some(Micros(1)), at: Micros(9) });
+    let batch = batch(checkpoint, [edge(1, "a", 1), edge(2, "a", 1), edge(3, "b", -1), mark]);
+    base.store.commit(&claim, &batch).await.expect("it commits");
+    assert_eq!((base.sum("a").await, base.sum("b").await), (2, -1));
+    assert_eq!(base.store.as_of(1, TOPIC, 1).await.expect("it reads"), Some(Micros(9)));
+    assert_eq!(base.store.as_of(1, TOPIC, 0).await.expect("it reads"), None);
+
+    let (claim, resumed) = base.claim(1).await;
+    assert_eq!(claim.epoch, 2);
+    assert_eq!(resumed, batch.checkpoint);
+    base.drop().await;
+}
+
+#[tokio::test]
+async fn whoever_was_overtaken_writes_nothing() {
+    let base = Database::with_generation().await;
+    let (old, checkpoint) = base.claim(0).await;
+    let (new, _) = base.claim(0).await;
+    let late = batch(
+        checkpoint.clone(),
+        [
+            edge(1, "a", 1),
+            Entry::Poison {
+                reason: Poison::NotAnEnvelope,
+                post: Some(PostId::from_log("a")),
+                payload: b"x".to_vec(),
+            },
+        ],
+    );
+    assert!(matches!(base.store.commit(&old, &late).await, Err(CommitError::Fenced)));
+    assert_eq!((base.sum("a").await, base.documents("dead_letters").await), (0, 0));
+
+    // The new owner counts the same records; a second commit of one batch is fenced by the offset.
+    base.store.commit(&new, &late).await.expect("it commits");
+    assert!(matches!(base.store.commit(&new, &late).await, Err(CommitError::Fenced)));
+    assert_eq!((base.sum("a").await, base.documents("dead_letters").await), (1, 1));
+    base.drop().await;
+}
+
+#[tokio::test]
+async fn a_recount_sets_the_count_and_closes_the_repair_that_stands_before_it() {
+    let base = Database::with_generation().await;
+    let (claim, checkpoint) = base.claim(0).await;
+    let poison = || Entry::Poison {
+        reason: Poison::IncompleteRow,
+        post: Some(PostId::from_log("a")),
+        payload: b"{}".to_vec(),
+    };
+    let recount = |transaction| {
+        change(transaction, RowChange::Recount { post: PostId::from_log("a"), likes: 40 })
+    };
+    let doubt = batch(checkpoint, [edge(1, "a", 1), poison()]);
+    base.store.commit(&claim, &doubt).await.expect("it commits");
+    let counted = base.store.count(1, &PostId::from_log("a")).await.expect("it reads");
+    assert!(counted.repair && counted.sum == 1);
+    assert_eq!(base.store.open_repairs(1).await.expect("it reads"), 1);
+
+    // Doubt after the recount, in one batch, stays.
+    let still = batch(doubt.checkpoint, [recount(2), edge(3, "a", 1), poison()]);
+    base.store.commit(&claim, &still).await.expect("it commits");
+    let counted = base.store.count(1, &PostId::from_log("a")).await.expect("it reads");
+    assert!(counted.repair && counted.sum == 41);
+
+    let settled = batch(still.checkpoint, [recount(4)]);
+    base.store.commit(&claim, &settled).await.expect("it commits");
+    let counted = base.store.count(1, &PostId::from_log("a")).await.expect("it reads");
+    assert!(!counted.repair && counted.sum == 40);
+    assert_eq!(base.store.open_repairs(1).await.expect("it reads"), 0);
+    base.drop().await;
+}
+
+#[tokio::test]
+async fn what_must_not_be_counted_is_refused() {
+    let base = Database::new().await;
+    let claim = |log| base.store.claim(1, TOPIC, 0, log, "test");
+    let refusal = |error| match error {
+        ClaimError::Refused(refusal) => refusal,
+        ClaimError::Store(error) => panic!("{error}"),
+    };
+    let nothing = claim(LOG).await.expect_err("there is no generation");
+    assert_eq!(refusal(nothing), Refusal::NoGeneration(1));
+    base.store.create_first_generation(TOPIC, &[0, 0]).await.expect("it is made");
+    let raised = claim(LogBounds { partitions: 8, ..LOG }).await.expect_err("posts have moved");
+    assert!(matches!(refusal(raised), Refusal::PartitionsChanged { .. }));
+    claim(LOG).await.expect("it can be claimed");
+
+    let checkpoints = base.database.collection::<Document>("checkpoints");
+    checkpoints.delete_many(doc! {}).await.expect("somebody deletes them");
+    let lost = claim(LOG).await.expect_err("it was opened before");
+    assert_eq!(refusal(lost), Refusal::CheckpointLost(0));
+    base.drop().await;
+}
+
+#[tokio::test]
+async fn counts_come_sorted_by_the_bytes_of_the_id_without_those_that_are_0() {
+    let base = Database::with_generation().await;
+    let (claim, checkpoint) = base.claim(0).await;
+    let posts = ["b", "B", "é", "zero", "b "];
+    let entries = (1..).zip(posts).map(|(n, post)| edge(n, post, i64::from(post != "zero")));
+    let first = batch(checkpoint, entries.chain([edge(8, "zero", 1)]));
+    base.store.commit(&claim, &first).await.expect("it commits");
+    let second = batch(first.checkpoint, [edge(9, "zero", -1)]);
+    base.store.commit(&claim, &second).await.expect("it commits");
+    let mut found = Vec::new();
+    base.store
+        .each_count(1, async |post, sum| found.push((post.to_string(), sum)))
+        .await
+        .expect("it reads");
+    let found: Vec<_> = found.iter().map(|(post, sum)| (post.as_str(), *sum)).collect();
+    assert_eq!(found, [("B", 1), ("b", 1), ("b ", 1), ("é", 1)]);
+    base.drop().await;
+}

@@ -1,0 +1,109 @@
+//! What may stand in the log besides each change once.
+
+use std::time::Duration;
+
+use likewise_core::partition_of;
+use likewise_tests::{Api, Log, Oracle, eventually, fresh, setting};
+use mysql_async::prelude::Queryable as _;
+use rdkafka::Message as _;
+
+/// A counter of the aggregator.
+async fn counter(name: &str) -> f64 {
+    let url = format!("{}/metrics", setting("AGGREGATOR_URL"));
+    let text = reqwest::get(url).await.expect("it answers").text().await.expect("text");
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no counter {name}"))
+}
+
+async fn counter_passes(name: &str, before: f64, by: f64) {
+    eventually(name, Duration::from_secs(30), async || {
+        (counter(name).await >= before + by).then_some(())
+    })
+    .await;
+}
+
+/// What our partitioner says is where Kafka Connect's producer puts it.
+#[tokio::test]
+async fn edges_and_marks_stand_in_the_partition_of_their_key() {
+    let (api, log) = (Api::new(), Log::at_end().await);
+    let partitions: u32 = setting("PARTITIONS").parse().expect("a number");
+    let posts: Vec<String> = (0..20).map(|_| fresh("post")).collect();
+    for post in &posts {
+        api.like("ann", post).await;
+    }
+    let mut left: Vec<&String> = posts.iter().collect();
+    let mut marked = vec![false; partitions as usize];
+    while !left.is_empty() || marked.contains(&false) {
+        let message = log.next().await;
+        let key = std::str::from_utf8(message.key().expect("a key")).expect("text");
+        let partition = message.partition().cast_unsigned();
+        assert_eq!(partition, partition_of(key, partitions), "{key}");
+        left.retain(|post| *post != key);
+        if key.starts_with("mark-") {
+            marked[partition as usize] = true;
+        }
+    }
+}
+
+/// L2: a change that is written to the log a second time, at a new offset, is counted once.
+#[tokio::test]
+async fn a_change_repeated_in_the_log_is_counted_once() {
+    let (api, oracle, log, post) = (Api::new(), Oracle::new(), Log::at_end().await, fresh("post"));
+    api.like("ann", &post).await;
+    let first = log.next_of(&post).await;
+    api.like("ben", &post).await;
+    let second = log.next_of(&post).await;
+    assert_eq!(oracle.agrees(&[&post]).await, [2]);
+
+    let before = counter("likewise_repeats_total").await;
+    for again in [&first, &second, &first] {
+        log.append(&post, again.payload()).await;
+    }
+    counter_passes("likewise_repeats_total", before, 3.0).await;
+    assert_eq!(oracle.agrees(&[&post]).await, [2]);
+}
+
+/// L1, L4, L5 where no post comes into doubt: nothing stops, and neighbours count.
+#[tokio::test]
+async fn snapshot_rows_tombstones_and_foreign_records_count_nothing_and_stop_nothing() {
+    let (api, oracle, log, post) = (Api::new(), Oracle::new(), Log::at_end().await, fresh("post"));
+    api.like("ann", &post).await;
+    let like = log.next_of(&post).await;
+    let like: serde_json::Value =
+        serde_json::from_slice(like.payload().expect("a value")).expect("JSON");
+    let mut snapshot = like.clone();
+    snapshot["op"] = "r".into();
+    let mut foreign = like.clone();
+    foreign["source"]["table"] = "somebody_elses".into();
+
+    let before = counter("likewise_snapshot_rows_total").await;
+    for _ in 0..100 {
+        log.append(&post, Some(snapshot.to_string().as_bytes())).await;
+    }
+    log.append(&post, Some(foreign.to_string().as_bytes())).await;
+    log.append(&post, None).await;
+    log.append(&post, Some(b"")).await;
+    api.like("ben", &post).await;
+    assert_eq!(oracle.agrees(&[&post]).await, [2]);
+    assert!(counter("likewise_snapshot_rows_total").await >= before + 100.0);
+}
+
+/// L12: Debezium sends an UPDATE of a key as a deletion and a creation at one (pos, row).
+#[tokio::test]
+async fn a_post_id_changed_by_hand_moves_the_like() {
+    let (api, oracle) = (Api::new(), Oracle::new());
+    let (old, new) = (fresh("old"), fresh("new"));
+    api.like("ann", &old).await;
+    api.like("ben", &old).await;
+    let mut conn = oracle.mysql().await;
+    conn.exec_drop(
+        "UPDATE post_likes SET post_id = ? WHERE post_id = ? AND user_id = 'ann'",
+        (&new, &old),
+    )
+    .await
+    .expect("MySQL updates");
+    conn.exec_drop("UPDATE post_likes SET user_id = 'zoe' WHERE post_id = ?", (&new,))
+        .await
+        .expect("MySQL updates");
+    assert_eq!(oracle.agrees(&[&old, &new]).await, [1, 1]);
+}

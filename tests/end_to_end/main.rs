@@ -1,0 +1,6 @@
+//! One stack, spoken to from outside. Each test has posts and users of its own, so they run together.
+
+mod identity;
+mod log;
+mod problems;
+mod writes;

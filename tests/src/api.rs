@@ -1,0 +1,101 @@
+//! Both APIs, as an app server calls them.
+
+use std::time::Duration;
+
+use reqwest::{Client, Method, StatusCode};
+use serde_json::Value;
+
+use crate::setting;
+
+/// An answer, read whole.
+#[derive(Debug)]
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its media type.
+    pub content_type: String,
+    /// Its headers.
+    pub headers: reqwest::header::HeaderMap,
+    /// Its JSON, or null.
+    pub json: Value,
+}
+
+/// An app server.
+#[derive(Clone, Debug)]
+pub struct Api {
+    client: Client,
+    write: String,
+    read: String,
+    token: String,
+}
+
+impl Api {
+    /// With the stack's service token.
+    ///
+    /// # Panics
+    /// Outside `scripts/test`.
+    pub fn new() -> Self {
+        let client = Client::builder().timeout(Duration::from_secs(20)).build();
+        Self {
+            client: client.expect("an HTTP client"),
+            write: setting("WRITE_API_URL"),
+            read: setting("READ_API_URL"),
+            token: setting("SERVICE_TOKEN"),
+        }
+    }
+
+    /// `PUT …/like`
+    pub async fn like(&self, user: &str, post: &str) -> Answer {
+        self.edge(Method::PUT, user, post).await
+    }
+
+    /// `DELETE …/like`
+    pub async fn unlike(&self, user: &str, post: &str) -> Answer {
+        self.edge(Method::DELETE, user, post).await
+    }
+
+    /// `GET …/like`
+    pub async fn liked(&self, user: &str, post: &str) -> bool {
+        let answer = self.edge(Method::GET, user, post).await;
+        answer.json["liked"].as_bool().unwrap_or_else(|| panic!("not an answer: {answer:?}"))
+    }
+
+    /// `GET …/count`
+    pub async fn count(&self, post: &str) -> Answer {
+        let request = self.client.get(format!("{}/v1/posts/{post}/count", self.read));
+        answer(request.bearer_auth(&self.token)).await
+    }
+
+    /// Any call; `target` begins with `W` or `R` for the API, and a path.
+    pub async fn call(&self, method: Method, target: &str, headers: &[(&str, &str)]) -> Answer {
+        let (api, path) = target.split_at(1);
+        let base = if api == "W" { &self.write } else { &self.read };
+        let mut request = self.client.request(method, format!("{base}{path}"));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        answer(request).await
+    }
+
+    async fn edge(&self, method: Method, user: &str, post: &str) -> Answer {
+        let request = self.client.request(method, format!("{}/v1/posts/{post}/like", self.write));
+        answer(request.bearer_auth(&self.token).header("X-User-Id", user)).await
+    }
+}
+
+impl Default for Api {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+async fn answer(request: reqwest::RequestBuilder) -> Answer {
+    let response = request.send().await.expect("the API answers");
+    let status = response.status();
+    let headers = response.headers().clone();
+    let content_type = headers.get("content-type").and_then(|value| value.to_str().ok());
+    let content_type = content_type.unwrap_or_default().to_owned();
+    let body = response.bytes().await.expect("the answer is whole");
+    let json = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    Answer { status, content_type, headers, json }
+}
