@@ -61,11 +61,10 @@ class Settings:
 
     def configuration(self) -> dict[str, str]:
         """The part of `environment()` that configures a role: a change here is a reason to restart it."""
-        wanted = ("LIKEWISE_", "OTEL_", "RUST_")
         return {
             name: value
             for name, value in sorted(self.environment().items())
-            if name.startswith(wanted) and name not in SCRIPT_NAMES
+            if name.startswith("LIKEWISE_") and name not in SCRIPT_NAMES
         }
 
     def remember(self) -> None:
