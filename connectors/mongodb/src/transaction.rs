@@ -17,6 +17,8 @@ use crate::{Error, Store};
 
 /// For how long a transaction is run again before the caller hears of it.
 const RETRY_FOR: Duration = Duration::from_secs(20);
+/// How long the statements of one run may take: longer than the server lets a transaction live.
+const RUN_DEADLINE: Duration = Duration::from_secs(10);
 /// The pauses before a transaction is run again, or a commit is sent again: growing, so that whoever
 /// is in the way gets done.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
@@ -63,7 +65,10 @@ impl Store {
             let run_again = |error: &Driver| {
                 error.contains_label(TRANSIENT_TRANSACTION_ERROR) && Instant::now() < deadline
             };
-            let error = match statements.run(self, &mut session).await {
+            let run = tokio::time::timeout(RUN_DEADLINE, statements.run(self, &mut session)).await;
+            // A statement that was cut off belongs to a transaction that is aborted below, and so does
+            // nothing when it arrives late.
+            let error = match run.unwrap_or_else(|_| Err(Stopped::Overdue)) {
                 Ok(value) => {
                     match self.commit_session(&mut session, deadline, &mut retries).await {
                         Ok(()) => return Ok((value, retries)),
@@ -80,6 +85,9 @@ impl Store {
                         tracing::debug!(%error, "aborting a transaction failed");
                     }
                     match stopped {
+                        Stopped::Overdue => {
+                            return Err(nothing(Error::Timeout(RUN_DEADLINE.as_millis())));
+                        }
                         Stopped::Driver(error) if run_again(&error) => error,
                         Stopped::Driver(error) => return Err(nothing(error.into())),
                         Stopped::Decided(error) => return Err(Aborted::Nothing(error)),
@@ -147,6 +155,8 @@ pub(crate) enum Stopped<E> {
     Driver(Driver),
     /// They decided so.
     Decided(E),
+    /// They took too long.
+    Overdue,
 }
 
 impl<E> From<Driver> for Stopped<E> {

@@ -11,7 +11,7 @@ use metrics::counter;
 use tokio_util::sync::CancellationToken;
 
 use crate::board::State;
-use crate::gather::gather;
+use crate::gather::{BatchLimits, gather};
 use crate::{Shared, telemetry};
 
 /// Why counting a partition was interrupted.
@@ -25,6 +25,12 @@ enum Interrupted {
     Commit(#[from] CommitError),
 }
 
+/// The longest pause between two claims.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// The pause after a fenced commit: longer than two heartbeats, by which the group has told a member
+/// that was frozen that its partitions are somebody else's.
+const FENCED_PAUSE: Duration = Duration::from_secs(5);
+
 /// Counts a partition until `let_go`. Whatever interrupts it, it claims again, with back-off, and
 /// goes on from the checkpoint: a batch in hand is dropped, never half written.
 pub(crate) async fn count(
@@ -33,41 +39,137 @@ pub(crate) async fn count(
     assignment: Assignment,
     let_go: CancellationToken,
 ) {
-    shared.board.set(partition, State::Claiming);
-    let mut pauses = pauses();
-    while !let_go.is_cancelled() {
-        let mut progressed = false;
-        let counting = claim_and_count(shared, partition, assignment, &let_go, &mut progressed);
-        let Err(interrupted) = counting.await else { break };
-        shared.log.pause(partition, assignment);
-        match &interrupted {
-            Interrupted::Claim(ClaimError::Refused(refusal)) => {
-                tracing::error!(partition, "the partition cannot be counted: {refusal}");
-                shared.board.set(partition, State::Waiting(refusal.to_string()));
-            }
-            _ => {
-                let error = &interrupted as &dyn std::error::Error;
-                tracing::warn!(
-                    partition,
-                    error,
-                    "counting was interrupted; the partition is claimed again"
-                );
-                shared.board.set(partition, State::Claiming);
-            }
-        }
-        if progressed {
-            pauses = self::pauses();
-        }
-        let pause = pauses.next().unwrap_or(LONGEST_PAUSE);
-        tokio::select! {
-            () = let_go.cancelled() => break,
-            () = tokio::time::sleep(pause) => {}
-        }
-    }
+    let limits = shared.settings.limits;
+    let mut worker = Worker { shared, partition, assignment, let_go, limits, progressed: false };
+    worker.count().await;
     shared.board.remove(partition);
 }
 
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+struct Worker<'a> {
+    shared: &'a Shared,
+    partition: u32,
+    assignment: Assignment,
+    let_go: CancellationToken,
+    /// Halved where a batch was too large for the store, and grown back by successes.
+    limits: BatchLimits,
+    /// Whether anything was committed since the last claim.
+    progressed: bool,
+}
+
+impl Worker<'_> {
+    async fn count(&mut self) {
+        self.tell(State::Claiming);
+        let mut pauses = pauses();
+        while !self.let_go.is_cancelled() {
+            self.progressed = false;
+            let Err(interrupted) = self.claim_and_count().await else { break };
+            self.shared.log.pause(self.partition, self.assignment);
+            self.report(&interrupted);
+            if self.progressed {
+                pauses = self::pauses();
+            }
+            let pause = match interrupted {
+                Interrupted::Commit(CommitError::Fenced) => FENCED_PAUSE,
+                _ => pauses.next().unwrap_or(LONGEST_PAUSE),
+            };
+            tokio::select! {
+                () = self.let_go.cancelled() => break,
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    async fn claim_and_count(&mut self) -> Result<(), Interrupted> {
+        let Shared { settings, store, log, .. } = self.shared;
+        let partition = self.partition;
+        let bounds = log.bounds(partition).await?;
+        let (claim, mut checkpoint) = store
+            .claim(settings.generation, &settings.log.topic, partition, bounds, &settings.owner)
+            .await?;
+        let claim = Arc::new(claim);
+        let Some(queue) = log.start(partition, self.assignment, checkpoint.next_offset)? else {
+            return Ok(());
+        };
+        tracing::info!(partition, epoch = claim.epoch, offset = checkpoint.next_offset, "counting");
+        self.tell(State::Counting);
+        while let Some(batch) = self.next_batch(&queue, checkpoint).await? {
+            checkpoint = batch.checkpoint.clone();
+            self.commit(claim.clone(), batch).await?;
+        }
+        Ok(())
+    }
+
+    /// None when the partition was taken away; a batch half gathered is dropped.
+    async fn next_batch(
+        &self,
+        queue: &PartitionQueue,
+        checkpoint: Checkpoint,
+    ) -> Result<Option<Batch>, Interrupted> {
+        tokio::select! {
+            () = self.let_go.cancelled() => Ok(None),
+            batch = gather(queue, checkpoint, self.limits) => Ok(Some(batch?)),
+        }
+    }
+
+    /// Commits in a task of its own: nothing may drop a commit that was sent.
+    async fn commit(&mut self, claim: Arc<Claim>, batch: Batch) -> Result<(), Interrupted> {
+        let partition = self.partition;
+        let store = self.shared.store.clone();
+        let committing = tokio::spawn(async move {
+            let outcome = store.commit(&claim, &batch).await;
+            (outcome, batch)
+        });
+        let (outcome, batch) = committing.await.expect("a commit does not panic");
+        match outcome {
+            Ok(Committed { transaction_retries, commit_retries }) => {
+                counter!(telemetry::RETRIES).increment(transaction_retries);
+                counter!(telemetry::COMMIT_RETRIES).increment(commit_retries);
+                telemetry::committed(partition, &batch);
+                telemetry::alarm(partition, &batch);
+                self.progressed = true;
+                let most = self.shared.settings.limits.records;
+                self.limits.records = most.min(self.limits.records.saturating_mul(2));
+                Ok(())
+            }
+            Err(error) => {
+                match &error {
+                    CommitError::Fenced => {
+                        counter!(telemetry::FENCED).increment(1);
+                        tracing::warn!(
+                            partition,
+                            records = batch.tally.records,
+                            "a commit was fenced: the batch is dropped"
+                        );
+                    }
+                    CommitError::InDoubt(_) => counter!(telemetry::IN_DOUBT).increment(1),
+                    // Perhaps it was too large, or took too long: the same records come in smaller batches.
+                    CommitError::Store(_) => self.limits.records = 1.max(batch.tally.records / 2),
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    fn tell(&self, state: State) {
+        self.shared.board.set(self.partition, state);
+    }
+
+    fn report(&self, interrupted: &Interrupted) {
+        let partition = self.partition;
+        if let Interrupted::Claim(ClaimError::Refused(refusal)) = interrupted {
+            tracing::error!(partition, "the partition cannot be counted: {refusal}");
+            self.tell(State::Waiting(refusal.to_string()));
+        } else {
+            let error = interrupted as &dyn std::error::Error;
+            tracing::warn!(
+                partition,
+                error,
+                "counting was interrupted; the partition is claimed again"
+            );
+            self.tell(State::Claiming);
+        }
+    }
+}
 
 /// Growing pauses between claims.
 fn pauses() -> impl Iterator<Item = Duration> {
@@ -77,79 +179,4 @@ fn pauses() -> impl Iterator<Item = Duration> {
         .with_jitter()
         .without_max_times()
         .build()
-}
-
-async fn claim_and_count(
-    shared: &Shared,
-    partition: u32,
-    assignment: Assignment,
-    let_go: &CancellationToken,
-    progressed: &mut bool,
-) -> Result<(), Interrupted> {
-    let settings = &shared.settings;
-    let bounds = shared.log.bounds(partition).await?;
-    let (claim, mut checkpoint) = shared
-        .store
-        .claim(settings.generation, &settings.log.topic, partition, bounds, &settings.owner)
-        .await?;
-    let claim = Arc::new(claim);
-    let Some(queue) = shared.log.start(partition, assignment, checkpoint.next_offset)? else {
-        return Ok(());
-    };
-    tracing::info!(partition, epoch = claim.epoch, offset = checkpoint.next_offset, "counting");
-    shared.board.set(partition, State::Counting);
-    while let Some(batch) = next_batch(shared, &queue, checkpoint, let_go).await? {
-        checkpoint = batch.checkpoint.clone();
-        commit(shared, claim.clone(), batch).await?;
-        *progressed = true;
-    }
-    Ok(())
-}
-
-/// None when the partition was taken away; a batch half gathered is dropped.
-async fn next_batch(
-    shared: &Shared,
-    queue: &PartitionQueue,
-    checkpoint: Checkpoint,
-    let_go: &CancellationToken,
-) -> Result<Option<Batch>, Interrupted> {
-    tokio::select! {
-        () = let_go.cancelled() => Ok(None),
-        batch = gather(queue, checkpoint, shared.settings.limits) => Ok(Some(batch?)),
-    }
-}
-
-/// Commits in a task of its own: nothing may drop a commit that was sent.
-async fn commit(shared: &Shared, claim: Arc<Claim>, batch: Batch) -> Result<(), Interrupted> {
-    let partition = claim.partition;
-    let store = shared.store.clone();
-    let committing = tokio::spawn(async move {
-        let outcome = store.commit(&claim, &batch).await;
-        (outcome, batch)
-    });
-    let (outcome, batch) = committing.await.expect("a commit does not panic");
-    match outcome {
-        Ok(Committed { transaction_retries, commit_retries }) => {
-            counter!(telemetry::RETRIES).increment(transaction_retries);
-            counter!(telemetry::COMMIT_RETRIES).increment(commit_retries);
-            telemetry::committed(partition, &batch);
-            telemetry::alarm(partition, &batch);
-            Ok(())
-        }
-        Err(error) => {
-            match &error {
-                CommitError::Fenced => {
-                    counter!(telemetry::FENCED).increment(1);
-                    tracing::warn!(
-                        partition,
-                        records = batch.tally.records,
-                        "a commit was fenced: the batch is dropped"
-                    );
-                }
-                CommitError::InDoubt(_) => counter!(telemetry::IN_DOUBT).increment(1),
-                CommitError::Store(_) => {}
-            }
-            Err(error.into())
-        }
-    }
 }
