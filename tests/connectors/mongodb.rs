@@ -87,11 +87,42 @@ async fn the_first_generation_is_made_once_also_from_two_places_at_once() {
     assert_eq!(base.store.live().await.expect("MongoDB answers"), None);
     let make = || base.store.create_first_generation(TOPIC, &[0, 0]);
     let (one, two) = tokio::join!(make(), make());
-    one.expect("it is made");
-    two.expect("it is made");
+    let made = [one.expect("it is made"), two.expect("it is made")];
+    assert_eq!(made.iter().filter(|made| **made == FirstGeneration::Created).count(), 1);
     assert_eq!(make().await.expect("it is there"), FirstGeneration::AlreadyThere);
     let live = base.store.live().await.expect("MongoDB answers").expect("a generation");
     assert_eq!((live.generation, live.partitions), (1, 2));
+    base.drop().await;
+}
+
+/// A generation's document that was lost is no reason to count its log again on top of its counts.
+#[tokio::test]
+async fn what_is_left_of_a_lost_generation_is_not_counted_on() {
+    let base = Database::with_generation().await;
+    let (claim, checkpoint) = base.claim(0).await;
+    base.store.commit(&claim, &batch(checkpoint, [edge(1, "a", 1)])).await.expect("it commits");
+    let generations = base.database.collection::<Document>("generations");
+    generations.delete_many(doc! {}).await.expect("somebody deletes them");
+    let error =
+        base.store.create_first_generation(TOPIC, &[0, 0]).await.expect_err("it must refuse");
+    assert!(matches!(&error, likewise_mongodb::Error::Remains(_)), "{error}");
+    base.drop().await;
+}
+
+/// One transaction holds a full batch of the worst kind.
+#[tokio::test]
+async fn ten_thousand_unreadable_records_are_one_batch() {
+    let base = Database::with_generation().await;
+    let (claim, checkpoint) = base.claim(0).await;
+    let poison = |n: usize| Entry::Poison {
+        reason: Poison::IncompleteRow,
+        post: Some(PostId::from_log(&format!("p{n}"))),
+        payload: vec![b'x'; 200],
+    };
+    let batch = batch(checkpoint, (0..10_000).map(poison));
+    base.store.commit(&claim, &batch).await.expect("it commits");
+    assert_eq!(base.documents("dead_letters").await, 10_000);
+    assert_eq!(base.store.open_repairs(1).await.expect("it reads"), 10_000);
     base.drop().await;
 }
 
@@ -164,7 +195,9 @@ async fn a_recount_sets_the_count_and_closes_the_repair_that_stands_before_it() 
     assert!(counted.repair && counted.sum == 41);
 
     let settled = batch(still.checkpoint, [recount(4)]);
-    base.store.commit(&claim, &settled).await.expect("it commits");
+    let committed = base.store.commit(&claim, &settled).await.expect("it commits");
+    let drift: Vec<i64> = committed.corrections.iter().map(|correction| correction.drift).collect();
+    assert_eq!(drift, [-1]);
     let counted = base.store.count(1, &PostId::from_log("a")).await.expect("it reads");
     assert!(!counted.repair && counted.sum == 40);
     assert_eq!(base.store.open_repairs(1).await.expect("it reads"), 0);

@@ -36,6 +36,10 @@ async fn ids_of_an_import_compare_byte_for_byte() {
         .expect("each is a row of its own");
     }
     assert_eq!(oracle.agrees(&[&format!("{base}e"), &format!("{base}E")]).await, [1, 1]);
+    // What HTTP cannot name is counted all the same.
+    let verified = likewise_tests::likewise(&["verify", "--json"]).await;
+    let verified = String::from_utf8(verified.stdout).expect("text");
+    assert!(!verified.contains(&base), "{verified}");
 }
 
 /// I2

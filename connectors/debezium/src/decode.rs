@@ -22,7 +22,7 @@ pub fn decode(key: Option<&[u8]>, value: Option<&[u8]>) -> Entry {
     let key = key.and_then(|key| std::str::from_utf8(key).ok());
     let poison = |reason, post: Option<&str>| Entry::Poison {
         reason,
-        post: post.map(PostId::from_log),
+        post: post.filter(|post| is_post(post)).map(PostId::from_log),
         payload: value[..value.len().min(MAX_PAYLOAD_BYTES)].to_vec(),
     };
     let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(value) else {
@@ -57,6 +57,12 @@ pub fn decode(key: Option<&[u8]>, value: Option<&[u8]>) -> Entry {
     Entry::Change(Change { source, position, row })
 }
 
+/// A key of an unreadable value may be a mark's, or anything: a post's id has at most 64 characters
+/// of 4 bytes.
+fn is_post(key: &str) -> bool {
+    !key.starts_with("mark-") && key.len() <= 256
+}
+
 fn table(source: &Source<'_>) -> Option<Table> {
     if source.db != DATABASE {
         return None;
@@ -79,7 +85,10 @@ fn row_change(table: Table, envelope: &Envelope<'_>) -> Option<RowChange> {
     match table {
         Table::Likes => edge(before, after),
         Table::Recounts => match after {
-            Some(row) => Some(RowChange::Recount { post: post(row)?, likes: row.likes? }),
+            Some(row) => {
+                let likes = row.likes.filter(|likes| *likes >= 0)?;
+                Some(RowChange::Recount { post: post(row)?, likes })
+            }
             None => Some(RowChange::Nothing),
         },
         Table::Marks => match after {

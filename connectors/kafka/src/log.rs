@@ -129,6 +129,11 @@ impl ChangeLog {
         self.bounds.of(partition).await
     }
 
+    /// Whether the assignment stands, as far as this member knows.
+    pub fn holds(&self, partition: u32, assignment: Assignment) -> bool {
+        self.consumer.context().holds(partition, assignment)
+    }
+
     /// Fetches a partition from `offset` on. None when the assignment does not stand any more. A
     /// queue of the same partition must have been dropped before.
     pub fn start(

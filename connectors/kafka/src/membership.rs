@@ -27,6 +27,8 @@ pub enum Event {
     Revoked(u32),
     /// The group has given us what it has for us, which may be nothing.
     Settled,
+    /// The group has dropped us, and has given away what was ours.
+    Lost,
 }
 
 #[derive(Debug, Default)]
@@ -99,6 +101,11 @@ impl Membership {
         }
     }
 
+    /// Whether the assignment stands.
+    pub(crate) fn holds(&self, partition: u32, assignment: Assignment) -> bool {
+        self.lock().partitions.get(&partition).is_some_and(|(current, _)| *current == assignment)
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Owned> {
         self.owned.lock().expect("no holder of the lock panics")
     }
@@ -135,6 +142,9 @@ impl Membership {
     }
 
     fn revoked(&self, consumer: &BaseConsumer<Self>, partitions: &[u32]) {
+        if consumer.assignment_lost() {
+            self.send(Event::Lost);
+        }
         let mut owned = self.lock();
         let mut fetched = Vec::new();
         for partition in partitions {

@@ -116,7 +116,9 @@ impl Topics {
         }
         let resource = ResourceSpecifier::Topic(&topic.name);
         let described = self.admin.describe_configs([&resource], &options()).await?;
-        for config in described.into_iter().flatten() {
+        for config in described {
+            let refused = |code| Error::TopicRefused { topic: topic.name.clone(), code };
+            let config = config.map_err(refused)?;
             for (setting, expected) in &topic.config {
                 let found = config.get(setting).and_then(|entry| entry.value.clone());
                 if found.as_ref() != Some(expected) {

@@ -4,7 +4,7 @@
 //! { _id: "1/likewise.changes/0", generation: 1, topic: "likewise.changes", partition: 0,
 //!   epoch: 3, next_offset: 1042, owner: "host/4711",
 //!   positions: [{ source, server_uuid, tag, server_id, transaction, file, pos, row, total_order }],
-//!   as_of: [{ source, at }] }
+//!   as_of: [{ source, at }], as_of_stands: false }
 //! ```
 //! Times are microseconds since the epoch on MySQL's clock; every number is an Int64.
 
@@ -30,6 +30,8 @@ pub(crate) struct CheckpointDocument {
     pub(crate) owner: String,
     pub(crate) positions: Vec<PositionDocument>,
     pub(crate) as_of: Vec<AsOfDocument>,
+    #[serde(default)]
+    pub(crate) as_of_stands: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -62,8 +64,10 @@ pub struct PartitionStatus {
     pub next_offset: Offset,
     /// Who claimed it last.
     pub owner: String,
-    /// Its freshness.
+    /// Every like committed before is counted.
     pub as_of: Option<Micros>,
+    /// Whether `as_of` stands still until everything was recounted.
+    pub as_of_stands: bool,
 }
 
 pub(crate) fn checkpoint_id(generation: GenerationId, topic: &str, partition: u32) -> String {
@@ -90,6 +94,7 @@ pub(crate) fn progress(checkpoint: &Checkpoint) -> Result<Document, Error> {
         "next_offset": checkpoint.next_offset,
         "positions": serialize_to_bson(&positions).map_err(malformed)?,
         "as_of": serialize_to_bson(&as_of).map_err(malformed)?,
+        "as_of_stands": checkpoint.as_of_stands,
     })
 }
 
@@ -102,7 +107,8 @@ impl CheckpointDocument {
             .iter()
             .map(|as_of| (SourceName(as_of.source.as_str().into()), Micros(as_of.at)))
             .collect();
-        Ok(Checkpoint { next_offset: self.next_offset, positions, as_of })
+        let as_of_stands = self.as_of_stands;
+        Ok(Checkpoint { next_offset: self.next_offset, positions, as_of, as_of_stands })
     }
 }
 
@@ -120,6 +126,11 @@ fn position_document((source, position): (&SourceName, &Position)) -> PositionDo
     }
 }
 
+/// A stored number that was unsigned: a negative one would make everything a repeat.
+fn number(stored: i64) -> Result<u64, Error> {
+    u64::try_from(stored).map_err(malformed)
+}
+
 impl PositionDocument {
     fn read(&self) -> Result<(SourceName, Position), Error> {
         let uuid = u128::from_str_radix(&self.server_uuid, 16).map_err(malformed)?;
@@ -128,13 +139,13 @@ impl PositionDocument {
             server: Server {
                 uuid,
                 tag: self.tag.as_str().into(),
-                server_id: self.server_id.cast_unsigned(),
+                server_id: number(self.server_id)?,
             },
-            transaction: self.transaction.cast_unsigned(),
+            transaction: number(self.transaction)?,
             file,
-            pos: self.pos.cast_unsigned(),
-            row: self.row.cast_unsigned(),
-            total_order: self.total_order.cast_unsigned(),
+            pos: number(self.pos)?,
+            row: number(self.row)?,
+            total_order: number(self.total_order)?,
         };
         Ok((SourceName(self.source.as_str().into()), position))
     }
@@ -153,7 +164,7 @@ impl Store {
         documents.into_iter().map(status).collect()
     }
 
-    /// The freshness of one partition; none before its first mark. What is read afterwards from the
+    /// The `as_of` of one partition; none before its first mark. What is read afterwards from the
     /// same generation is never older.
     pub async fn as_of(
         &self,
@@ -181,6 +192,7 @@ fn status(document: Document) -> Result<PartitionStatus, Error> {
         epoch: document.epoch,
         next_offset: document.next_offset,
         as_of: document.checkpoint()?.as_of(),
+        as_of_stands: document.as_of_stands,
         owner: document.owner,
     })
 }
@@ -204,6 +216,7 @@ mod tests {
             next_offset: 42,
             positions: [(source.clone(), position)].into_iter().collect(),
             as_of: [(source, Micros(1_795_990_384_247_557))].into(),
+            as_of_stands: true,
         };
         let mut document = progress(&checkpoint).expect("it can be written");
         document.extend(doc! {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use likewise_core::{Batch, PostEffect, PostId};
+use likewise_core::{Batch, Offset, PostEffect, PostId, Recount};
 use mongodb::ClientSession;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, RawArrayBuf, RawDocumentBuf, doc, rawdoc};
@@ -10,15 +10,30 @@ use mongodb::bson::{Binary, RawArrayBuf, RawDocumentBuf, doc, rawdoc};
 use crate::checkpoints::{self, checkpoint_id};
 use crate::store::{CHECKPOINTS, DEAD_LETTERS, REPAIRS, counts_name};
 use crate::transaction::{Aborted, Statements, Stopped};
-use crate::{Claim, Error, Store};
+use crate::{Claim, Error, Store, reads};
 
 /// A batch that is in the store, with majority.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
+    /// The recounts of the batch that found another number than was counted.
+    pub corrections: Vec<Correction>,
     /// How often the transaction ran again after a transient error.
     pub transaction_retries: u64,
     /// How often the commit was sent again because its outcome was unknown.
     pub commit_retries: u64,
+}
+
+/// A count that a recount made right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Correction {
+    /// Which post.
+    pub post: PostId,
+    /// What it has at that place of the log.
+    pub likes: i64,
+    /// Where in the partition the recount stands.
+    pub offset: Offset,
+    /// What was missing (or, below zero, too much).
+    pub drift: i64,
 }
 
 /// Why a batch is not in the store for certain.
@@ -40,7 +55,8 @@ impl Store {
     /// nothing drops it.
     pub async fn commit(&self, claim: &Claim, batch: &Batch) -> Result<Committed, CommitError> {
         match self.transact(&BatchStatements { claim, batch }).await {
-            Ok(((), retries)) => Ok(Committed {
+            Ok((corrections, retries)) => Ok(Committed {
+                corrections,
                 transaction_retries: retries.transactions,
                 commit_retries: retries.commits,
             }),
@@ -56,14 +72,14 @@ struct BatchStatements<'a> {
 }
 
 impl Statements for BatchStatements<'_> {
-    type Value = ();
+    type Value = Vec<Correction>;
     type Stop = CommitError;
 
     async fn run(
         &self,
         store: &Store,
         session: &mut ClientSession,
-    ) -> Result<(), Stopped<CommitError>> {
+    ) -> Result<Self::Value, Stopped<CommitError>> {
         let &Self { claim, batch } = self;
         let stop = |error: Error| Stopped::Decided(CommitError::Store(error));
         let fence = doc! {
@@ -77,20 +93,44 @@ impl Statements for BatchStatements<'_> {
         if update.session(&mut *session).await?.matched_count == 0 {
             return Err(Stopped::Decided(CommitError::Fenced));
         }
-        let statements = count_statements(batch);
-        if !statements.is_empty() {
-            store.update_all(session, &counts_name(claim.generation), statements).await?;
-        }
+        let corrections = store.corrections(session, claim, batch).await?;
+        let counts = counts_name(claim.generation);
+        store.update_all(session, &counts, count_statements(batch)).await?;
         store.settle_repairs(session, claim, batch).await?;
-        let letters = dead_letter_statements(claim, batch);
-        if !letters.is_empty() {
-            store.update_all(session, DEAD_LETTERS, letters).await?;
-        }
-        Ok(())
+        store.update_all(session, DEAD_LETTERS, dead_letter_statements(claim, batch)).await?;
+        Ok(corrections)
     }
 }
 
 impl Store {
+    /// The recounts that found another number than was counted.
+    async fn corrections(
+        &self,
+        session: &mut ClientSession,
+        claim: &Claim,
+        batch: &Batch,
+    ) -> Result<Vec<Correction>, Stopped<CommitError>> {
+        if batch.recounts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let stop = |error: Error| Stopped::Decided(CommitError::Store(error));
+        let posts: Vec<&str> = batch.recounts.iter().map(|recount| recount.post.as_str()).collect();
+        let counts = self.counts(claim.generation);
+        let mut cursor =
+            counts.find(doc! { "_id": { "$in": posts } }).session(&mut *session).await?;
+        let mut stored: HashMap<String, i64> = HashMap::new();
+        while let Some(document) = cursor.next(&mut *session).await.transpose()? {
+            let (post, counted) = reads::counted(&document).map_err(stop)?;
+            stored.insert(post.to_string(), counted.sum);
+        }
+        let corrections = batch.recounts.iter().filter_map(|recount| {
+            let drift = recount.drift(stored.get(recount.post.as_str()).copied().unwrap_or(0));
+            let Recount { post, likes, offset, .. } = recount.clone();
+            (drift != 0).then_some(Correction { post, likes, offset, drift })
+        });
+        Ok(corrections.collect())
+    }
+
     /// Runs many update statements in one command, each of which must match or insert a document.
     async fn update_all(
         &self,
@@ -100,6 +140,9 @@ impl Store {
     ) -> Result<(), Stopped<CommitError>> {
         let incomplete =
             |what: String| Stopped::Decided(CommitError::Store(Error::Incomplete(what)));
+        if statements.is_empty() {
+            return Ok(());
+        }
         let expected = i64::try_from(statements.len()).expect("a batch fits into memory");
         let mut updates = RawArrayBuf::new();
         for statement in statements {
@@ -126,32 +169,30 @@ impl Store {
         batch: &Batch,
     ) -> Result<(), Stopped<CommitError>> {
         let repairs = self.collection(REPAIRS);
-        let recounted: Vec<String> = batch
-            .counts
-            .iter()
-            .filter(|(_, effect)| effect.recount.is_some())
-            .map(|(post, _)| repair_id(claim, post))
-            .collect();
+        let recounted: Vec<String> =
+            batch.recounts.iter().map(|recount| repair_id(claim, &recount.post)).collect();
         if !recounted.is_empty() {
             let closed = doc! { "_id": { "$in": recounted } };
             repairs.delete_many(closed).session(&mut *session).await?;
         }
-        for repair in &batch.repairs {
-            let raised = doc! {
-                "generation": claim.generation,
-                "post_id": repair.post.as_str(),
-                "partition": i64::from(claim.partition),
-                "offset": repair.offset,
-                "reason": repair.reason.to_string(),
-            };
-            let id = doc! { "_id": repair_id(claim, &repair.post) };
-            repairs
-                .update_one(id, doc! { "$set": raised })
-                .upsert(true)
-                .session(&mut *session)
-                .await?;
-        }
-        Ok(())
+        let raised: Vec<_> = batch
+            .repairs
+            .iter()
+            .map(|repair| {
+                rawdoc! {
+                    "q": { "_id": repair_id(claim, &repair.post) },
+                    "u": { "$set": {
+                        "generation": claim.generation,
+                        "post_id": repair.post.as_str(),
+                        "partition": i64::from(claim.partition),
+                        "offset": repair.offset,
+                        "reason": repair.reason.to_string(),
+                    } },
+                    "upsert": true,
+                }
+            })
+            .collect();
+        self.update_all(session, REPAIRS, raised).await
     }
 }
 
@@ -170,14 +211,14 @@ fn count_statements(batch: &Batch) -> Vec<RawDocumentBuf> {
     effects
         .into_iter()
         .map(|(post, (effect, repair))| {
-            let update = match (effect.recount, repair) {
+            let update = match (effect.set, repair) {
                 (None, false) => rawdoc! { "$inc": { "n": effect.add } },
                 (None, true) => rawdoc! { "$inc": { "n": effect.add }, "$set": { "repair": true } },
-                (Some(recount), false) => rawdoc! {
-                    "$set": { "n": recount.likes + effect.add }, "$unset": { "repair": "" }
+                (Some(likes), false) => rawdoc! {
+                    "$set": { "n": likes.saturating_add(effect.add) }, "$unset": { "repair": "" }
                 },
-                (Some(recount), true) => rawdoc! {
-                    "$set": { "n": recount.likes + effect.add, "repair": true }
+                (Some(likes), true) => rawdoc! {
+                    "$set": { "n": likes.saturating_add(effect.add), "repair": true }
                 },
             };
             rawdoc! { "q": { "_id": post.as_str() }, "u": update, "upsert": true }

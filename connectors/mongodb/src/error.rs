@@ -22,6 +22,12 @@ pub enum Error {
     /// A reply that says less was done than was asked.
     #[error("MongoDB did not carry out every statement: {0}")]
     Incomplete(String),
+    /// What is left of a generation whose own document is lost.
+    #[error(
+        "MongoDB has documents in {0} but no generation: its document was lost, and counting again on \
+         top of them would double every count; run `likewise rebuild`"
+    )]
+    Remains(String),
     /// A document that this version did not write.
     #[error("a document in {collection} is not of the known shape: {what}")]
     Document {

@@ -12,9 +12,11 @@ use mongodb::bson::{Document, deserialize_from_document, doc};
 use mongodb::error::{Error as Driver, ErrorKind, WriteFailure};
 use serde::Deserialize;
 
-use crate::store::{GENERATIONS, REPAIRS, counts_name};
+use crate::store::{CHECKPOINTS, GENERATIONS, REPAIRS, counts_name};
 use crate::{Error, Store};
 
+/// The generation that a new system begins with.
+const FIRST: GenerationId = 1;
 /// The document that says which generation is read.
 const LIVE: &str = "live";
 /// `NamespaceExists`.
@@ -43,7 +45,7 @@ pub struct Live {
 /// What [`Store::create_first_generation`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstGeneration {
-    /// It was made.
+    /// This call made it.
     Created,
     /// There was one.
     AlreadyThere,
@@ -77,10 +79,11 @@ impl Store {
         topic: &str,
         starts: &[Offset],
     ) -> Result<FirstGeneration, Error> {
-        const FIRST: GenerationId = 1;
         let generations = self.collection(GENERATIONS);
         let numbered = doc! { "_id": { "$type": "long" } };
+        let mut made = FirstGeneration::AlreadyThere;
         if self.within(generations.find_one(numbered)).await?.is_none() {
+            self.refuse_remains().await?;
             for name in [counts_name(FIRST), REPAIRS.to_owned()] {
                 match self.within(self.database.create_collection(name)).await {
                     Err(Error::Refused(error)) if has_code(&error, ALREADY_THERE) => {}
@@ -93,15 +96,30 @@ impl Store {
             };
             match self.within(generations.insert_one(generation)).await {
                 Err(Error::Refused(error)) if has_code(&error, DUPLICATE) => {}
-                other => drop(other?),
+                other => {
+                    other?;
+                    made = FirstGeneration::Created;
+                }
             }
-        } else if self.live().await?.is_some() {
-            return Ok(FirstGeneration::AlreadyThere);
         }
-        let live = doc! { "$setOnInsert": { "generation": FIRST } };
-        let update = generations.update_one(doc! { "_id": LIVE }, live).upsert(true);
-        self.within(update).await?;
-        Ok(FirstGeneration::Created)
+        if self.generation(FIRST).await?.is_some() {
+            let live = doc! { "$setOnInsert": { "generation": FIRST } };
+            let update = generations.update_one(doc! { "_id": LIVE }, live).upsert(true);
+            self.within(update).await?;
+        }
+        Ok(made)
+    }
+
+    /// Counts or checkpoints without a generation are what is left of one that was lost: counting the
+    /// log again on top of them would double every count.
+    async fn refuse_remains(&self) -> Result<(), Error> {
+        for name in [counts_name(FIRST), CHECKPOINTS.to_owned()] {
+            let collection = self.collection(&name);
+            if self.within(collection.find_one(doc! {})).await?.is_some() {
+                return Err(Error::Remains(name));
+            }
+        }
+        Ok(())
     }
 
     /// The generation that is read; none when there is none yet, or its document is gone.

@@ -15,7 +15,7 @@ mod transaction;
 
 pub use checkpoints::PartitionStatus;
 pub use claim::{Claim, ClaimError};
-pub use commit::{CommitError, Committed};
+pub use commit::{CommitError, Committed, Correction};
 pub use error::Error;
 pub use generations::{FirstGeneration, Live};
 pub use reads::Counted;

@@ -4,7 +4,7 @@ use futures_util::TryStreamExt as _;
 use likewise_core::{GenerationId, PostId};
 use mongodb::bson::{Document, doc};
 
-use crate::store::{REPAIRS, counts_name};
+use crate::store::REPAIRS;
 use crate::{Error, Store};
 
 /// A post's stored sum.
@@ -16,13 +16,15 @@ pub struct Counted {
     pub repair: bool,
 }
 
-impl Counted {
-    fn read(document: &Document) -> Result<Self, Error> {
-        let sum = document
-            .get_i64("n")
-            .map_err(|error| Error::Document { collection: "counts", what: error.to_string() })?;
-        Ok(Self { sum, repair: document.get_bool("repair").unwrap_or(false) })
-    }
+/// Reads a document of a `counts_<generation>` collection.
+pub(crate) fn counted(document: &Document) -> Result<(PostId, Counted), Error> {
+    let malformed = |error: mongodb::bson::error::Error| Error::Document {
+        collection: "counts",
+        what: error.to_string(),
+    };
+    let post = PostId::from_log(document.get_str("_id").map_err(malformed)?);
+    let sum = document.get_i64("n").map_err(malformed)?;
+    Ok((post, Counted { sum, repair: document.get_bool("repair").unwrap_or(false) }))
 }
 
 impl Store {
@@ -30,7 +32,7 @@ impl Store {
     pub async fn count(&self, generation: GenerationId, post: &PostId) -> Result<Counted, Error> {
         let counts = self.counts(generation);
         let document = self.within(counts.find_one(doc! { "_id": post.as_str() })).await?;
-        document.as_ref().map_or(Ok(Counted::default()), Counted::read)
+        document.as_ref().map_or(Ok(Counted::default()), |document| Ok(counted(document)?.1))
     }
 
     /// How many posts wait for a recount.
@@ -50,17 +52,9 @@ impl Store {
         let find = counts.find(doc! { "n": { "$ne": 0_i64 } });
         let mut cursor = self.within(find.sort(doc! { "_id": 1 })).await?;
         while let Some(document) = self.within(cursor.try_next()).await? {
-            let post = document.get_str("_id").map_err(|error| Error::Document {
-                collection: "counts",
-                what: error.to_string(),
-            })?;
-            each(PostId::from_log(post), Counted::read(&document)?.sum).await;
+            let (post, counted) = counted(&document)?;
+            each(post, counted.sum).await;
         }
         Ok(())
-    }
-
-    /// The name of the collection that holds a generation's counts.
-    pub fn counts_collection(generation: GenerationId) -> String {
-        counts_name(generation)
     }
 }

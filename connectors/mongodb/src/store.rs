@@ -26,7 +26,7 @@ pub struct StoreSettings {
     pub database: String,
     /// How many connections at most.
     pub max_connections: u32,
-    /// How long a read, or a statement within a transaction, may take.
+    /// How long a read outside of transactions may take, waiting for a connection included.
     pub deadline: Duration,
 }
 

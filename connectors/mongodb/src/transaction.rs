@@ -17,7 +17,8 @@ use crate::{Error, Store};
 
 /// For how long a transaction is run again before the caller hears of it.
 const RETRY_FOR: Duration = Duration::from_secs(20);
-/// How long the statements of one run may take: longer than the server lets a transaction live.
+/// How long the statements of one run may take. The server ends a transaction by itself after its
+/// `transactionLifetimeLimitSeconds`, which should be shorter.
 const RUN_DEADLINE: Duration = Duration::from_secs(10);
 /// The pauses before a transaction is run again, or a commit is sent again: growing, so that whoever
 /// is in the way gets done.
@@ -66,24 +67,20 @@ impl Store {
                 error.contains_label(TRANSIENT_TRANSACTION_ERROR) && Instant::now() < deadline
             };
             let run = tokio::time::timeout(RUN_DEADLINE, statements.run(self, &mut session)).await;
-            // A statement that was cut off belongs to a transaction that is aborted below, and so does
-            // nothing when it arrives late.
+            // A statement that was cut off may still reach the server: its transaction is never
+            // committed, and ends there after its lifetime at the latest.
             let error = match run.unwrap_or_else(|_| Err(Stopped::Overdue)) {
                 Ok(value) => {
                     match self.commit_session(&mut session, deadline, &mut retries).await {
                         Ok(()) => return Ok((value, retries)),
-                        Err(error) if error.contains_label(UNKNOWN_TRANSACTION_COMMIT_RESULT) => {
-                            return Err(Aborted::InDoubt(error.into()));
-                        }
                         Err(error) if run_again(&error) => error,
-                        Err(error) => return Err(nothing(error.into())),
+                        // A write concern error may come after the commit took effect.
+                        Err(error) => return Err(Aborted::InDoubt(error.into())),
                     }
                 }
                 Err(stopped) => {
-                    // Best effort: the server aborts by itself what is not aborted here.
-                    if let Err(error) = session.abort_transaction().await {
-                        tracing::debug!(%error, "aborting a transaction failed");
-                    }
+                    // Best effort: the server ends by itself what is not aborted here.
+                    let _ = tokio::time::timeout(self.deadline, session.abort_transaction()).await;
                     match stopped {
                         Stopped::Overdue => {
                             return Err(nothing(Error::Timeout(RUN_DEADLINE.as_millis())));

@@ -1,6 +1,6 @@
 //! What a caller of MySQL can do about a failure.
 
-use mysql_async::Error as Driver;
+use mysql_async::{DriverError, Error as Driver};
 
 /// A failed call, by the decision that it asks for.
 #[derive(Debug, thiserror::Error)]
@@ -33,13 +33,17 @@ pub enum Error {
 
 /// `ER_LOCK_DEADLOCK`, `ER_LOCK_WAIT_TIMEOUT`.
 const CONFLICT: [u16; 2] = [1213, 1205];
-/// Too many connections, shutting down, read-only (a replica), killed for shutdown.
-const UNAVAILABLE: [u16; 5] = [1040, 1053, 1290, 1836, 3100];
+/// `ER_CON_COUNT_ERROR`, `ER_SERVER_SHUTDOWN`, `ER_OPTION_PREVENTS_STATEMENT` (read-only: a replica),
+/// `ER_QUERY_INTERRUPTED`, `ER_READ_ONLY_MODE`, `ER_SERVER_ISNT_AVAILABLE`, `ER_SESSION_WAS_KILLED`.
+const UNAVAILABLE: [u16; 7] = [1040, 1053, 1290, 1317, 1836, 3168, 3169];
 
 impl From<Driver> for Error {
     fn from(error: Driver) -> Self {
         match &error {
-            Driver::Io(_) | Driver::Driver(_) => Self::Unavailable(error),
+            Driver::Io(_)
+            | Driver::Driver(DriverError::ConnectionClosed | DriverError::PoolDisconnected) => {
+                Self::Unavailable(error)
+            }
             _ if is_conflict(&error) => Self::Conflict(error),
             Driver::Server(server) if UNAVAILABLE.contains(&server.code) => {
                 Self::Unavailable(error)

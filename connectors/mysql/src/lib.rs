@@ -1,13 +1,14 @@
 //! Edges, marks and migrations in MySQL.
 //!
-//! Every call ends within the deadline of its [`Mysql`]. A call that was cut off may still take
-//! effect: its outcome is unknown, not failed.
+//! Calls end within the deadline of their [`Mysql`], migrations and the reading of whole tables aside.
+//! A call that was cut off may still take effect: its outcome is unknown, not failed.
 
 mod edges;
 mod error;
 mod marks;
 mod migrations;
 mod pool;
+mod recounts;
 mod truth;
 
 pub use edges::Written;

@@ -7,13 +7,16 @@ use mysql_async::prelude::Queryable;
 
 use crate::{Error, Mysql};
 
-/// A mark never goes back, and one statement moves all, so that they carry one time.
+/// One statement moves all marks. None goes back, each moves, and none stays below what any had
+/// before: so whoever has passed the oldest of them has passed this statement in every partition.
 const SET_DUE: &str = "UPDATE partition_marks
-     SET at = GREATEST(UTC_TIMESTAMP(6), at + INTERVAL 1 MICROSECOND)
+     SET at = GREATEST(UTC_TIMESTAMP(6), at + INTERVAL 1 MICROSECOND,
+       (SELECT at + INTERVAL 1 MICROSECOND FROM (SELECT MAX(at) AS at FROM partition_marks) AS newest))
      WHERE at <= UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND OR at > UTC_TIMESTAMP(6)";
 
 const SET_NOW: &str = "UPDATE partition_marks
-     SET at = GREATEST(UTC_TIMESTAMP(6), at + INTERVAL 1 MICROSECOND)";
+     SET at = GREATEST(UTC_TIMESTAMP(6), at + INTERVAL 1 MICROSECOND,
+       (SELECT at + INTERVAL 1 MICROSECOND FROM (SELECT MAX(at) AS at FROM partition_marks) AS newest))";
 
 const OLDEST: &str =
     "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', MIN(at)) FROM partition_marks";

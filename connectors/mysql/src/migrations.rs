@@ -1,8 +1,8 @@
 //! The schema: numbered SQL files, applied in order, each once.
 
-use mysql_async::prelude::Queryable;
-
 use likewise_core::mark_key;
+use mysql_async::Conn;
+use mysql_async::prelude::Queryable as _;
 
 use crate::{Error, Mysql};
 
@@ -16,23 +16,29 @@ const LOCK: &str = "likewise.migrate";
 const LOCK_WAIT_S: u64 = 60;
 
 /// Brings the schema up to date and makes a mark for each of the topic's partitions. Safe to run
-/// twice and from two places at once. Needs a user that may change the schema.
-/// Answers with the names of the migrations that this call applied.
+/// twice and from two places at once. Needs a user that may change the schema. Has no deadline but
+/// for its lock. Answers with the names of the migrations that this call applied.
 pub async fn migrate(admin: &Mysql, partitions: u32) -> Result<Vec<String>, Error> {
-    let mut lock = admin.connection().await?;
+    let mut conn = admin.own_connection().await?;
     let taken: Option<Option<u8>> =
-        lock.exec_first("SELECT GET_LOCK(?, ?)", (LOCK, LOCK_WAIT_S)).await?;
+        conn.exec_first("SELECT GET_LOCK(?, ?)", (LOCK, LOCK_WAIT_S)).await?;
     if taken.flatten() != Some(1) {
         return Err(Error::MigrationRunning(LOCK_WAIT_S));
     }
+    let applied = apply(admin, &mut conn, partitions).await;
+    // The lock ends with the connection.
+    conn.disconnect().await?;
+    applied
+}
+
+async fn apply(admin: &Mysql, conn: &mut Conn, partitions: u32) -> Result<Vec<String>, Error> {
     let mut pool = admin.pool().clone();
-    let report =
-        embedded::migrations::runner().run_async(&mut pool).await.map_err(Error::Migration)?;
+    let runner = embedded::migrations::runner();
+    let report = runner.run_async(&mut pool).await.map_err(Error::Migration)?;
     for partition in 0..partitions {
         let insert =
             "INSERT IGNORE INTO partition_marks (mark_key, at) VALUES (?, UTC_TIMESTAMP(6))";
-        lock.exec_drop(insert, (mark_key(partition, partitions),)).await?;
+        conn.exec_drop(insert, (mark_key(partition, partitions),)).await?;
     }
-    lock.exec_drop("DO RELEASE_LOCK(?)", (LOCK,)).await?;
     Ok(report.applied_migrations().iter().map(ToString::to_string).collect())
 }

@@ -22,10 +22,13 @@ pub struct PoolSettings {
 /// A handle to MySQL; clones share the connections, which are opened when they are needed.
 #[derive(Clone, Debug)]
 pub struct Mysql {
+    opts: Opts,
     pool: Pool,
     deadline: Duration,
 }
 
+/// How old a connection may become.
+const CONNECTION_AGE: Duration = Duration::from_secs(300);
 /// `ER_NO_SUCH_TABLE`.
 const NO_SUCH_TABLE: u16 = 1146;
 
@@ -45,14 +48,17 @@ impl Mysql {
         let pool_opts = PoolOpts::new()
             .with_constraints(constraints)
             // A reset costs a round trip and the prepared statements; nothing here leaves session state.
-            .with_reset_connection(false);
+            .with_reset_connection(false)
+            // After a failover the address may lead to another server.
+            .with_abs_conn_ttl(Some(CONNECTION_AGE));
         let opts = OptsBuilder::from_opts(opts)
             .prefer_socket(false)
             .tcp_nodelay(true)
             .client_found_rows(false)
             .setup(SETUP.map(String::from).to_vec())
             .pool_opts(pool_opts);
-        Ok(Self { pool: Pool::new(opts), deadline: settings.deadline })
+        let opts = Opts::from(opts);
+        Ok(Self { pool: Pool::new(opts.clone()), opts, deadline: settings.deadline })
     }
 
     /// Checks that MySQL answers and that the migrations have run.
@@ -97,6 +103,11 @@ impl Mysql {
     /// A connection for long reading, which has no deadline.
     pub(crate) async fn connection(&self) -> Result<Conn, Error> {
         self.within(self.conn()).await
+    }
+
+    /// A connection outside the pool, without a deadline: whatever state it takes on ends with it.
+    pub(crate) async fn own_connection(&self) -> Result<Conn, Error> {
+        Ok(Conn::new(self.opts.clone()).await?)
     }
 
     /// The pool itself, for the migration library.

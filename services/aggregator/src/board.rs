@@ -32,6 +32,11 @@ impl Board {
         self.lock().settled = true;
     }
 
+    /// The group has dropped this process.
+    pub(crate) fn lost(&self) {
+        self.lock().settled = false;
+    }
+
     pub(crate) fn set(&self, partition: u32, state: State) {
         self.lock().partitions.insert(partition, state);
     }

@@ -3,18 +3,19 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use likewise_kafka::{Assignment, Event};
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::board::State;
 use crate::{Shared, worker};
 
 /// A running worker, or one that was told to let go and has not ended yet.
 struct Worker {
     let_go: CancellationToken,
-    task: JoinHandle<()>,
+    ended: CancellationToken,
 }
 
 /// Starts and ends workers until `shutdown`; ends when each of them has.
@@ -24,17 +25,26 @@ pub(crate) async fn follow(
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     let mut workers: HashMap<u32, Worker> = HashMap::new();
+    let mut tasks = JoinSet::new();
     let outcome = {
         let serving = shared.log.serve();
         tokio::pin!(serving);
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => break Ok(()),
-                error = &mut serving => break Err(anyhow!(error).context("the change log cannot be read")),
+                error = &mut serving => {
+                    break Err(anyhow!(error).context("the change log cannot be read"));
+                }
+                Some(ended) = tasks.join_next() => {
+                    if let Err(error) = ended.context("a worker panicked") {
+                        break Err(error);
+                    }
+                }
                 event = events.recv() => match event {
                     Some(Event::Assigned(partition, assignment)) => {
+                        shared.board.set(partition, State::Claiming);
                         let before = workers.remove(&partition);
-                        let worker = start(&shared, partition, assignment, before);
+                        let worker = start(&mut tasks, &shared, partition, assignment, before);
                         workers.insert(partition, worker);
                     }
                     Some(Event::Revoked(partition)) => {
@@ -43,6 +53,7 @@ pub(crate) async fn follow(
                         }
                     }
                     Some(Event::Settled) => shared.board.settled(),
+                    Some(Event::Lost) => shared.board.lost(),
                     None => break Err(anyhow!("the consumer group went silent")),
                 },
             }
@@ -51,29 +62,31 @@ pub(crate) async fn follow(
     for worker in workers.values() {
         worker.let_go.cancel();
     }
-    for worker in workers.into_values() {
-        worker.task.await?;
+    while let Some(ended) = tasks.join_next().await {
+        if let Err(error) = ended {
+            tracing::error!(%error, "a worker panicked");
+        }
     }
     outcome
 }
 
 /// A partition has one worker at a time: the new one begins when the one before has ended.
 fn start(
+    tasks: &mut JoinSet<()>,
     shared: &Arc<Shared>,
     partition: u32,
     assignment: Assignment,
     before: Option<Worker>,
 ) -> Worker {
-    let let_go = CancellationToken::new();
-    let (shared, until) = (shared.clone(), let_go.clone());
-    let task = tokio::spawn(async move {
+    let (let_go, ended) = (CancellationToken::new(), CancellationToken::new());
+    let (shared, until, end) = (shared.clone(), let_go.clone(), ended.clone());
+    tasks.spawn(async move {
+        let _ended_also_by_a_panic = end.drop_guard();
         if let Some(before) = before {
             before.let_go.cancel();
-            if let Err(error) = before.task.await {
-                tracing::error!(partition, %error, "a worker panicked");
-            }
+            before.ended.cancelled().await;
         }
         worker::count(&shared, partition, assignment, until).await;
     });
-    Worker { let_go, task }
+    Worker { let_go, ended }
 }

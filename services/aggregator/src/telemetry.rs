@@ -1,6 +1,7 @@
 //! What the aggregator tells about itself.
 
 use likewise_core::{Batch, Tally};
+use likewise_mongodb::Correction;
 use metrics::{Unit, counter, describe_counter, describe_histogram, gauge, histogram};
 
 pub(crate) const FENCED: &str = "likewise_fenced_commits_total";
@@ -8,6 +9,8 @@ pub(crate) const RETRIES: &str = "likewise_transaction_retries_total";
 pub(crate) const COMMIT_RETRIES: &str = "likewise_commit_retries_total";
 pub(crate) const IN_DOUBT: &str = "likewise_commits_in_doubt_total";
 
+const CORRECTIONS: &str = "likewise_corrections_total";
+const DRIFT: &str = "likewise_drift_total";
 const REPEATS: &str = "likewise_repeats_total";
 const DEAD_LETTERS: &str = "likewise_dead_letters_total";
 const BATCH_RECORDS: &str = "likewise_batch_records";
@@ -52,6 +55,8 @@ pub(crate) fn describe() {
         (RETRIES, "Transactions run again after a transient error"),
         (COMMIT_RETRIES, "Commits sent again because their outcome was unknown"),
         (IN_DOUBT, "Commits whose outcome only a new claim could tell"),
+        (CORRECTIONS, "Recounts that found another number than was counted"),
+        (DRIFT, "Likes by which those were wrong, without their sign"),
         (DEAD_LETTERS, "Records that could not be read"),
     ] {
         describe_counter!(name, what);
@@ -78,6 +83,20 @@ pub(crate) fn committed(partition: u32, batch: &Batch) {
     }
 }
 
+/// Counts what recounts made right, and says each aloud.
+pub(crate) fn corrected(partition: u32, corrections: &[Correction]) {
+    for Correction { drift, .. } in corrections {
+        counter!(CORRECTIONS).increment(1);
+        counter!(DRIFT).increment(drift.unsigned_abs());
+    }
+    for Correction { post, likes, offset, drift } in corrections.iter().take(SHOWN) {
+        tracing::warn!(partition, offset, %post, likes, drift, "a recount made a count right");
+    }
+}
+
+/// How many records of a batch are named in the log.
+const SHOWN: usize = 10;
+
 /// Says aloud what an operator must hear of.
 pub(crate) fn alarm(partition: u32, batch: &Batch) {
     let tally = &batch.tally;
@@ -100,10 +119,19 @@ pub(crate) fn alarm(partition: u32, batch: &Batch) {
             "snapshot rows in the log: the connector's snapshot.mode must be no_data"
         );
     }
-    for letter in &batch.dead_letters {
+    let (letters, repairs) = (batch.dead_letters.len(), batch.repairs.len());
+    if letters > SHOWN || repairs > SHOWN {
+        tracing::error!(
+            partition,
+            letters,
+            repairs,
+            "many records could not be read or compared; the first are"
+        );
+    }
+    for letter in batch.dead_letters.iter().take(SHOWN) {
         tracing::error!(partition, offset = letter.offset, reason = %letter.reason, "a record could not be read and was kept aside");
     }
-    for repair in &batch.repairs {
+    for repair in batch.repairs.iter().take(SHOWN) {
         tracing::warn!(partition, offset = repair.offset, post = %repair.post, reason = %repair.reason, "a count is in doubt until its recount");
     }
 }

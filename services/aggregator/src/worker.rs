@@ -6,8 +6,9 @@ use std::time::Duration;
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use likewise_core::{Batch, Checkpoint};
 use likewise_kafka::{Assignment, PartitionQueue};
-use likewise_mongodb::{Claim, ClaimError, CommitError, Committed};
+use likewise_mongodb::{Claim, ClaimError, CommitError, Committed, Error};
 use metrics::counter;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::board::State;
@@ -25,6 +26,23 @@ enum Interrupted {
     Commit(#[from] CommitError),
 }
 
+impl Interrupted {
+    /// Whether it is known to pass by itself. Anything else is tried again too, in case an operator
+    /// puts it right, but the role is not ready and says why.
+    fn passes(&self) -> bool {
+        match self {
+            Self::Claim(ClaimError::Refused(_)) => false,
+            Self::Claim(ClaimError::Store(error)) | Self::Commit(CommitError::Store(error)) => {
+                error.is_transient()
+            }
+            Self::Commit(CommitError::Fenced | CommitError::InDoubt(_)) => true,
+            Self::Log(error) => matches!(error, likewise_kafka::Error::Unavailable(_)),
+        }
+    }
+}
+
+/// For how long a commit may take before it is worth a word.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest pause between two claims.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// The pause after a fenced commit: longer than two heartbeats, by which the group has told a member
@@ -82,6 +100,9 @@ impl Worker<'_> {
     async fn claim_and_count(&mut self) -> Result<(), Interrupted> {
         let Shared { settings, store, log, .. } = self.shared;
         let partition = self.partition;
+        if !log.holds(partition, self.assignment) {
+            return Ok(());
+        }
         let bounds = log.bounds(partition).await?;
         let (claim, mut checkpoint) = store
             .claim(settings.generation, &settings.log.topic, partition, bounds, &settings.owner)
@@ -119,13 +140,24 @@ impl Worker<'_> {
             let outcome = store.commit(&claim, &batch).await;
             (outcome, batch)
         });
-        let (outcome, batch) = committing.await.expect("a commit does not panic");
+        tokio::pin!(committing);
+        let ended = loop {
+            match timeout(PATIENCE, &mut committing).await {
+                Ok(ended) => break ended,
+                // It goes on by itself, and its successor in this partition finds out how it ended.
+                Err(_) if self.let_go.is_cancelled() => return Ok(()),
+                Err(_) => self.tell(State::Waiting("MongoDB does not answer a commit".to_owned())),
+            }
+        };
+        self.tell(State::Counting);
+        let (outcome, batch) = ended.expect("a commit does not panic");
         match outcome {
-            Ok(Committed { transaction_retries, commit_retries }) => {
+            Ok(Committed { corrections, transaction_retries, commit_retries }) => {
                 counter!(telemetry::RETRIES).increment(transaction_retries);
                 counter!(telemetry::COMMIT_RETRIES).increment(commit_retries);
                 telemetry::committed(partition, &batch);
                 telemetry::alarm(partition, &batch);
+                telemetry::corrected(partition, &corrections);
                 self.progressed = true;
                 let most = self.shared.settings.limits.records;
                 self.limits.records = most.min(self.limits.records.saturating_mul(2));
@@ -142,6 +174,7 @@ impl Worker<'_> {
                         );
                     }
                     CommitError::InDoubt(_) => counter!(telemetry::IN_DOUBT).increment(1),
+                    CommitError::Store(Error::Unavailable(_)) => {}
                     // Perhaps it was too large, or took too long: the same records come in smaller batches.
                     CommitError::Store(_) => self.limits.records = 1.max(batch.tally.records / 2),
                 }
@@ -156,17 +189,17 @@ impl Worker<'_> {
 
     fn report(&self, interrupted: &Interrupted) {
         let partition = self.partition;
-        if let Interrupted::Claim(ClaimError::Refused(refusal)) = interrupted {
-            tracing::error!(partition, "the partition cannot be counted: {refusal}");
-            self.tell(State::Waiting(refusal.to_string()));
-        } else {
-            let error = interrupted as &dyn std::error::Error;
+        let error = interrupted as &dyn std::error::Error;
+        if interrupted.passes() {
             tracing::warn!(
                 partition,
                 error,
                 "counting was interrupted; the partition is claimed again"
             );
             self.tell(State::Claiming);
+        } else {
+            tracing::error!(partition, error, "the partition cannot be counted");
+            self.tell(State::Waiting(interrupted.to_string()));
         }
     }
 }

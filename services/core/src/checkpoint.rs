@@ -19,6 +19,9 @@ pub struct Checkpoint {
     pub positions: Positions,
     /// Per source: every like that was committed before is in this partition's counts.
     pub as_of: BTreeMap<SourceName, Micros>,
+    /// A table was truncated, or the log has a gap: any count may be wrong, and `as_of` stands still
+    /// until everything was recounted.
+    pub as_of_stands: bool,
 }
 
 impl Checkpoint {
@@ -27,7 +30,7 @@ impl Checkpoint {
         Self { next_offset, ..Self::default() }
     }
 
-    /// The freshness of the partition: the minimum over its sources; none before the first mark.
+    /// The minimum over the sources; none before the first mark.
     pub fn as_of(&self) -> Option<Micros> {
         self.as_of.values().min().copied()
     }

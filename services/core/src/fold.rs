@@ -4,24 +4,37 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 
-use crate::{Change, Checkpoint, Entry, Micros, Novelty, Offset, Poison, PostId, RowChange, Skip};
+use crate::{
+    Change, Checkpoint, Entry, Micros, Novelty, Offset, Poison, PostId, RowChange, Skip, SourceName,
+};
 
 /// What a batch does to one post's count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PostEffect {
-    /// The last recount, if there was one: the count is set to it…
-    pub recount: Option<Recounted>,
-    /// …and this is added afterwards.
+    /// What the last recount sets the count to, if there was one…
+    pub set: Option<i64>,
+    /// …and what is added afterwards.
     pub add: i64,
 }
 
-/// A recount that was applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recounted {
-    /// The absolute number of likes.
+/// A recount that was applied. It closes the repairs of its post that were raised before it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recount {
+    /// Which post.
+    pub post: PostId,
+    /// The truth at its place in the log.
     pub likes: i64,
-    /// Where in the partition it stands; it closes repairs that were raised before.
+    /// Where in the partition it stands.
     pub offset: Offset,
+    /// What was counted at the same place: the post's effect up to there.
+    pub counted: PostEffect,
+}
+
+impl Recount {
+    /// The truth less what was counted, at one place of the log; `stored` is the count before the batch.
+    pub fn drift(&self, stored: i64) -> i64 {
+        self.likes - (self.counted.set.unwrap_or(stored) + self.counted.add)
+    }
 }
 
 /// A record that could not be read.
@@ -90,8 +103,9 @@ pub struct Fold {
     start: Offset,
     checkpoint: Checkpoint,
     counts: HashMap<PostId, PostEffect, RandomState>,
+    recounts: Vec<Recount>,
     dead_letters: Vec<DeadLetter>,
-    repairs: Vec<Repair>,
+    repairs: HashMap<PostId, Repair, RandomState>,
     tally: Tally,
 }
 
@@ -104,9 +118,11 @@ pub struct Batch {
     pub checkpoint: Checkpoint,
     /// One effect a post, sorted by post so that two equal batches are equal.
     pub counts: Vec<(PostId, PostEffect)>,
+    /// The recounts among them, in log order.
+    pub recounts: Vec<Recount>,
     /// Records to keep aside.
     pub dead_letters: Vec<DeadLetter>,
-    /// Posts in doubt.
+    /// Posts in doubt, each once, sorted by post.
     pub repairs: Vec<Repair>,
     /// What was seen.
     pub tally: Tally,
@@ -119,15 +135,11 @@ impl Fold {
             start: checkpoint.next_offset,
             checkpoint,
             counts: HashMap::default(),
+            recounts: Vec::new(),
             dead_letters: Vec::new(),
-            repairs: Vec::new(),
+            repairs: HashMap::default(),
             tally: Tally::default(),
         }
-    }
-
-    /// Whether no record was taken in.
-    pub fn is_empty(&self) -> bool {
-        self.tally.records == 0
     }
 
     /// How many records were taken in.
@@ -151,17 +163,16 @@ impl Fold {
         match entry {
             Entry::Change(change) => self.change(offset, change),
             Entry::SnapshotRow => self.tally.snapshot_rows += 1,
-            Entry::Truncate(_) => self.tally.truncates += 1,
+            Entry::Truncate(_) => {
+                self.tally.truncates += 1;
+                self.checkpoint.as_of_stands = true;
+            }
             Entry::Skip(Skip::Tombstone) => self.tally.tombstones += 1,
             Entry::Skip(Skip::ForeignTable) => self.tally.foreign += 1,
             Entry::Poison { reason, post, payload } => {
                 self.dead_letters.push(DeadLetter { offset, reason, payload });
                 if let Some(post) = post {
-                    self.repairs.push(Repair {
-                        post,
-                        reason: RepairReason::Poison(reason),
-                        offset,
-                    });
+                    self.doubt(post, RepairReason::Poison(reason), offset);
                 }
             }
         }
@@ -173,15 +184,18 @@ impl Fold {
         let mut counts: Vec<_> = self
             .counts
             .into_iter()
-            .filter(|(_, effect)| effect.recount.is_some() || effect.add != 0)
+            .filter(|(_, effect)| effect.set.is_some() || effect.add != 0)
             .collect();
         counts.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        let mut repairs: Vec<_> = self.repairs.into_values().collect();
+        repairs.sort_unstable_by(|a, b| a.post.cmp(&b.post));
         Batch {
             start: self.start,
             checkpoint: self.checkpoint,
             counts,
+            recounts: self.recounts,
             dead_letters: self.dead_letters,
-            repairs: self.repairs,
+            repairs,
             tally: self.tally,
         }
     }
@@ -196,8 +210,7 @@ impl Fold {
             Novelty::CannotTell => {
                 self.tally.cannot_tell += 1;
                 if let Some(post) = change.row.post() {
-                    let reason = RepairReason::CannotTell;
-                    self.repairs.push(Repair { post: post.clone(), reason, offset });
+                    self.doubt(post.clone(), RepairReason::CannotTell, offset);
                 }
                 return;
             }
@@ -209,9 +222,10 @@ impl Fold {
             }
             RowChange::Recount { post, likes } => {
                 self.tally.recounts += 1;
-                self.repairs.retain(|repair| repair.post != post);
-                let recount = Some(Recounted { likes, offset });
-                self.counts.insert(post, PostEffect { recount, add: 0 });
+                self.repairs.remove(&post);
+                let effect = PostEffect { set: Some(likes), add: 0 };
+                let counted = self.counts.insert(post.clone(), effect).unwrap_or_default();
+                self.recounts.push(Recount { post, likes, offset, counted });
             }
             RowChange::Mark { before, at } => self.mark(&change.source, before, at),
             RowChange::Nothing => {}
@@ -221,14 +235,19 @@ impl Fold {
 
     /// A mark carries the value before it, which must be the last one passed. If it is not, marks
     /// are missing, and with them perhaps likes: `as_of` stands still from there on.
-    fn mark(&mut self, source: &crate::SourceName, before: Option<Micros>, at: Micros) {
-        match self.checkpoint.as_of.get(source) {
-            Some(last) if before != Some(*last) => self.tally.gaps += 1,
-            _ => {
-                self.tally.marks += 1;
-                self.checkpoint.as_of.insert(source.clone(), at);
-            }
+    fn mark(&mut self, source: &SourceName, before: Option<Micros>, at: Micros) {
+        self.tally.marks += 1;
+        if self.checkpoint.as_of.get(source).is_some_and(|last| before != Some(*last)) {
+            self.tally.gaps += 1;
+            self.checkpoint.as_of_stands = true;
         }
+        if !self.checkpoint.as_of_stands {
+            self.checkpoint.as_of.insert(source.clone(), at);
+        }
+    }
+
+    fn doubt(&mut self, post: PostId, reason: RepairReason, offset: Offset) {
+        self.repairs.insert(post.clone(), Repair { post, reason, offset });
     }
 }
 

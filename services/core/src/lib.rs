@@ -19,7 +19,7 @@ pub use admission::{
 };
 pub use change::{Change, Entry, Poison, RowChange, Skip, SourceName, Table};
 pub use checkpoint::{Checkpoint, Epoch, Offset};
-pub use fold::{Batch, DeadLetter, Fold, PostEffect, Recounted, Repair, RepairReason, Tally};
+pub use fold::{Batch, DeadLetter, Fold, PostEffect, Recount, Repair, RepairReason, Tally};
 pub use id::{InvalidId, PostId, UserId};
 pub use partition::{mark_key, partition_of};
 pub use position::{BinlogFile, Novelty, Position, Positions, Server};

@@ -18,6 +18,10 @@ const DEVELOPMENT: &str = "dev-only-";
 /// A key of HMAC-SHA-256 is as long as its output, at least.
 const MIN_KEY_CHARACTERS: usize = 32;
 
+/// MongoDB takes 100,000 statements and 16 MiB in one command; a statement is about as long as its record's key.
+const MAX_BATCH_RECORDS: u64 = 50_000;
+const MAX_BATCH_BYTES: usize = 64 << 20;
+
 /// A setting that is never printed.
 #[derive(Clone, Deserialize)]
 pub(crate) struct Secret(String);
@@ -106,7 +110,8 @@ impl Default for Config {
             mysql_max_connections: 64,
             kafka_brokers: None,
             mongodb_uri: None,
-            mongodb_max_connections: 64,
+            // One for each partition that commits, and as many for readers.
+            mongodb_max_connections: 128,
             connect_url: None,
             write_api_url: None,
             read_api_url: None,
@@ -121,20 +126,26 @@ impl Default for Config {
             cursor_key: None,
             // It can never be raised without a rebuild, and a partition costs little.
             partitions: 64,
+            // With two in sync, an acknowledged change outlives a broker.
             replication_factor: 3,
+            // A person waits for the answer.
             request_deadline_ms: 5_000,
             // Below the request's deadline, so that the caller hears which part was away.
             store_deadline_ms: 3_000,
+            // Half of the 200 ms within which a write is promised its mark.
             mark_interval_ms: 100,
             idle_mark_interval_ms: 5_000,
+            // Six idle marks missed: something stands still.
             stale_after_ms: 30_000,
             // One transaction: far below MongoDB's 16 MiB and 60 s.
             batch_records: 10_000,
             batch_bytes: 8 << 20,
+            // A reader of a partition that is behind sees progress five times a second.
             batch_age_ms: 200,
             // Whatever arrives while a batch is committed is the next batch: waiting longer gains nothing.
             batch_linger_ms: 0,
-            prefetch_kib: 16 << 10,
+            // Two batches ahead; 64 partitions in one process take 256 MiB at most.
+            prefetch_kib: 4 << 10,
             log: "info".to_owned(),
             log_format: LogFormat::Text,
         }
@@ -193,6 +204,16 @@ impl Config {
             if value == 0 {
                 problems.push(format!("{PREFIX}{name} must be at least 1"));
             }
+        }
+        if self.store_deadline_ms >= self.request_deadline_ms {
+            problems.push(format!(
+                "{PREFIX}STORE_DEADLINE_MS must be below {PREFIX}REQUEST_DEADLINE_MS, or the caller never hears what was away"
+            ));
+        }
+        if self.batch_records > MAX_BATCH_RECORDS || self.batch_bytes > MAX_BATCH_BYTES {
+            problems.push(format!(
+                "{PREFIX}BATCH_RECORDS and {PREFIX}BATCH_BYTES must be at most {MAX_BATCH_RECORDS} and {MAX_BATCH_BYTES}: a batch is one transaction"
+            ));
         }
         for (name, key) in [("JWT_SECRET", &self.jwt_secret), ("CURSOR_KEY", &self.cursor_key)] {
             if key.as_ref().is_some_and(|key| key.expose().len() < MIN_KEY_CHARACTERS) {

@@ -44,8 +44,13 @@ pub fn shutdown_on_signal() -> anyhow::Result<CancellationToken> {
             _ = terminate.recv() => "SIGTERM",
             _ = interrupt.recv() => "SIGINT",
         };
-        tracing::info!("{name}: stopping");
+        tracing::info!("{name}: stopping; a second signal ends the process at once");
         cancel.cancel();
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        std::process::exit(1);
     });
     Ok(shutdown)
 }

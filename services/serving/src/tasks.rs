@@ -38,10 +38,12 @@ impl Tasks {
                 Ok((name, Err(error))) => Err(error.context(format!("{name} failed"))),
                 Err(error) => Err(anyhow!(error).context("a task panicked")),
             };
-            if result.is_err() {
+            if let Err(error) = result {
                 self.shutdown.cancel();
                 if outcome.is_ok() {
-                    outcome = result;
+                    outcome = Err(error);
+                } else {
+                    tracing::error!("{error:#}");
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Logs and metrics.
 
 use std::io::IsTerminal as _;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
@@ -12,6 +13,8 @@ const BUCKETS: [f64; 17] = [
     0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0, 1_000.0,
     10_000.0, 100_000.0,
 ];
+
+const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// How log lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -31,7 +34,7 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Starts logging to stderr and collecting metrics. Once per process.
+    /// Starts logging to stderr and collecting metrics. Once per process, within its runtime.
     pub fn start(filter: &str, format: LogFormat) -> anyhow::Result<Self> {
         let filter = EnvFilter::try_new(filter).context("the log filter is not valid")?;
         let subscriber = tracing_subscriber::fmt()
@@ -48,12 +51,19 @@ impl Telemetry {
             .context("the histogram's buckets are not valid")?
             .install_recorder()
             .context("failed to start metrics")?;
+        // Histograms keep every sample until they are drained, whether anybody scrapes or not.
+        let upkeep = handle.clone();
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(UPKEEP_EVERY).await;
+                upkeep.run_upkeep();
+            }
+        });
         Ok(Self { handle })
     }
 
     /// The metrics in Prometheus' text format.
     pub(crate) fn render(&self) -> String {
-        self.handle.run_upkeep();
         self.handle.render()
     }
 }

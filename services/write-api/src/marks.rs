@@ -27,7 +27,9 @@ pub(crate) async fn keep(
             }
             () = tokio::time::sleep(wait) => {}
         }
-        match mysql.set_due_marks(interval).await {
+        // While nobody writes, a mark that another instance set lately will do.
+        let due = if pending { interval } else { idle_interval / 2 };
+        match mysql.set_due_marks(due).await {
             // Whatever was committed before this statement stands before the mark.
             Ok(set) => pending = pending && !set,
             Err(error) => {

@@ -140,6 +140,10 @@ fn poison_says_what_is_wrong_and_names_the_post_where_it_can() {
             poisoned(Poison::NotAnEnvelope, None)
         );
     }
+    for no_post in ["mark-0-1".to_owned(), "x".repeat(257)] {
+        let entry = decode(Some(no_post.as_bytes()), Some(b"junk"));
+        assert_eq!(entry, poisoned(Poison::NotAnEnvelope, None));
+    }
     let like = |op, before, after| envelope("post_likes", op, before, after);
     let unknown = like("x", Value::Null, edge_row("p1", 1));
     assert_eq!(read("p1", &unknown), poisoned(Poison::UnknownOperation, p1()));
@@ -151,6 +155,7 @@ fn poison_says_what_is_wrong_and_names_the_post_where_it_can() {
         like("c", Value::Null, json!({ "user_id": "u", "post_id": "p1" })),
         like("u", edge_row("p2", 1), edge_row("p1", 1)),
         envelope("post_recounts", "c", Value::Null, json!({ "post_id": "p1" })),
+        envelope("post_recounts", "c", Value::Null, json!({ "post_id": "p1", "likes": -1 })),
     ] {
         assert_eq!(read("p1", &incomplete), poisoned(Poison::IncompleteRow, p1()), "{incomplete}");
     }

@@ -36,7 +36,9 @@ pub(crate) async fn run(config: &Config, timeout_s: u64, json: bool) -> anyhow::
     let mark = mark.context("there are no marks: run `likewise migrate`")?;
     mysql.close().await;
     let waiting_for = loop {
-        let missing = missing(&store, mark).await?;
+        // A store that is away for a moment is one more thing to wait for.
+        let missing =
+            missing(&store, mark).await.unwrap_or_else(|error| Some(format!("{error:#}")));
         if missing.is_none() || Instant::now() >= until {
             break missing;
         }

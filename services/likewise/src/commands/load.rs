@@ -108,7 +108,7 @@ pub(crate) async fn run(config: &Config, arguments: LoadArguments) -> anyhow::Re
     summary.seconds = started.elapsed().as_secs_f64();
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     {
-        summary.likes_per_second = summary.sent as f64 / summary.seconds;
+        summary.likes_per_second = (summary.sent - summary.failed) as f64 / summary.seconds;
     }
     if arguments.json {
         print_json(&summary)?;
@@ -207,8 +207,11 @@ impl Load {
         };
         let status = response.status();
         if status == StatusCode::OK {
-            let answer: Answer = response.json().await.context("the answer is not known")?;
-            return Ok(Outcome::Done { changed: answer.changed });
+            // An answer that was cut off is like none: the call may be repeated.
+            return Ok(match response.json::<Answer>().await {
+                Ok(answer) => Outcome::Done { changed: answer.changed },
+                Err(error) => Outcome::Later { why: anyhow::Error::new(error), pause: PAUSE },
+            });
         }
         let retry_after = response
             .headers()

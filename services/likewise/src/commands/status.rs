@@ -32,6 +32,8 @@ struct Partition {
     /// Offsets between the two: markers of producers' transactions are among them.
     lag: Option<i64>,
     as_of: Option<String>,
+    /// A table was truncated, or the log has a gap: `as_of` stands still until everything was recounted.
+    as_of_stands: bool,
     epoch: Option<i64>,
     owner: Option<String>,
 }
@@ -56,6 +58,7 @@ pub(crate) async fn run(config: &Config, json: bool) -> anyhow::Result<ExitCode>
             end_offset,
             lag: known.map(|known| end_offset - known.next_offset),
             as_of: known.and_then(|known| known.as_of).map(rfc3339),
+            as_of_stands: known.is_some_and(|known| known.as_of_stands),
             epoch: known.map(|known| known.epoch),
             owner: known.map(|known| known.owner.clone()),
         });
@@ -106,7 +109,7 @@ fn print(status: &Status) {
             text(partition.next_offset.map(|offset| offset.to_string())),
             partition.end_offset.to_string(),
             text(partition.lag.map(|lag| lag.to_string())),
-            text(partition.as_of.clone()),
+            text(partition.as_of.clone()) + if partition.as_of_stands { " (stands)" } else { "" },
             text(partition.epoch.map(|epoch| epoch.to_string())),
             text(partition.owner.clone()),
         ]);

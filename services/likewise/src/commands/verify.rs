@@ -12,6 +12,8 @@ use super::{live, print_json};
 use crate::config::Config;
 use crate::roles;
 
+/// How many differences are printed.
+const SHOWN: usize = 1000;
 /// How many posts are read ahead on each side.
 const AHEAD: usize = 1024;
 
@@ -21,6 +23,8 @@ struct Verified {
     posts: u64,
     /// Likes in MySQL.
     likes: i64,
+    different: u64,
+    /// The first of them.
     differences: Vec<Difference>,
 }
 
@@ -65,10 +69,10 @@ pub(crate) async fn run(config: &Config, json: bool) -> anyhow::Result<ExitCode>
             let Difference { post_id, likes, count } = difference;
             println!("post {post_id}: {likes} likes, count {count}");
         }
-        let Verified { posts, likes, differences } = &verified;
-        println!("{posts} posts, {likes} likes, {} differences", differences.len());
+        let Verified { posts, likes, different, .. } = &verified;
+        println!("{posts} posts, {likes} likes, {different} differences");
     }
-    Ok(if verified.differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if verified.different == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Merges the two sorted sides.
@@ -102,6 +106,10 @@ async fn compare(
             && let Some((post, _)) = truth_here.or(stored_here)
         {
             let post_id = post.to_string();
+            verified.different += 1;
+            if verified.differences.len() >= SHOWN {
+                continue;
+            }
             verified.differences.push(Difference { post_id, likes: likes_here, count: count_here });
         }
     }
@@ -132,7 +140,7 @@ mod tests {
         let found: Vec<_> =
             verified.differences.iter().map(|d| (d.post_id.as_str(), d.likes, d.count)).collect();
         assert_eq!(found, [("a", 1, 0), ("b", 0, 2), ("d", 4, 5), ("e", 0, -1)]);
-        assert_eq!((verified.posts, verified.likes), (5, 8));
+        assert_eq!((verified.posts, verified.likes, verified.different), (5, 8, 4));
     }
 
     #[tokio::test]
