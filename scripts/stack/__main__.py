@@ -26,7 +26,7 @@ def main(command: str, arguments: list[str]) -> int:
         run(arguments)
     if command == "exec":
         stack = running()
-        os.execvpe(arguments[0], arguments, {**stack.environment(), "LIKEWISE_HOME": str(stack.home)})
+        os.execvpe(arguments[0], arguments, {**build.environment(), **stack.environment(), "LIKEWISE_HOME": str(stack.home)})
     if arguments in (["--help"], ["-h"]):
         print(USAGE[command])
         return 0

@@ -28,20 +28,29 @@ def build(settings: Settings) -> None:
     profile = os.environ.get("LIKEWISE_PROFILE") or "dev"
     if profile not in PROFILES:
         raise Failure(f"LIKEWISE_PROFILE is '{profile}': it has to be {' or '.join(PROFILES)}.")
-    # One folder for every checkout of this user, so that a fresh clone finds the crates compiled.
-    target = Path(os.environ.get("CARGO_TARGET_DIR") or cache_folder() / "target")
-    target = target if target.is_absolute() else CHECKOUT / target
+    told = environment()
+    target = CHECKOUT / told["CARGO_TARGET_DIR"]
     with locked(target / "likewise.lock", "for another build"):
         began = time.monotonic()
         say("build", f"cargo build, profile {profile}")
         done = subprocess.run(
             ["cargo", "build", "--locked", "-p", "likewise", "--profile", profile],
-            cwd=CHECKOUT, env={**os.environ, "CARGO_TARGET_DIR": str(target)}, stdin=subprocess.DEVNULL, check=False,
+            cwd=CHECKOUT, env=told, stdin=subprocess.DEVNULL, check=False,
         )
         if done.returncode != 0:
             raise Failure(f"likewise could not be built: cargo ended with exit code {done.returncode}, see above.")
         put(target / PROFILES[profile] / "likewise", binary(settings))
         say("build", "built", time.monotonic() - began)
+
+
+def environment() -> dict[str, str]:
+    """Cargo's environment: one target folder for every checkout of this user, so that a fresh clone finds the crates
+    compiled. The wrapper keeps the checkouts' own crates apart, which cargo takes for the same ones otherwise."""
+    shared = {
+        "CARGO_TARGET_DIR": str(cache_folder() / "target"),
+        "RUSTC_WORKSPACE_WRAPPER": str(CHECKOUT / "scripts" / "stack" / "workspace-rustc"),
+    }
+    return {**shared, **os.environ}
 
 
 def put(built: Path, placed: Path) -> None:

@@ -3,4 +3,5 @@
 mod identity;
 mod log;
 mod problems;
+mod recounts;
 mod writes;

@@ -4,7 +4,6 @@
 use likewise_core::PostId;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error as Driver};
-use uuid::Uuid;
 
 use crate::error::is_conflict;
 use crate::{Error, Mysql};
@@ -16,11 +15,11 @@ const LOCKING: &str = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ";
 /// A fresh nonce makes every recount a row change; 0 is a truth too.
 const RECOUNT: &str = "INSERT INTO post_recounts (post_id, likes, nonce, requested_at)
      SELECT * FROM (
-       SELECT ? AS post_id, COUNT(*) AS likes, ? AS nonce, UTC_TIMESTAMP(6) AS requested_at
+       SELECT ? AS post_id, COUNT(*) AS likes, UUID_TO_BIN(UUID()) AS nonce, UTC_TIMESTAMP(6) AS requested_at
        FROM post_likes FORCE INDEX (newest_likers_of_post) WHERE post_id = ? AND liked
      ) AS new
      ON DUPLICATE KEY UPDATE
-       likes = new.likes, nonce = new.nonce, requested_at = new.requested_at";
+       likes = new.likes, nonce = UUID_TO_BIN(UUID()), requested_at = new.requested_at";
 
 /// How often a recount is run that meets deadlocks with likes.
 const ATTEMPTS: u32 = 20;
@@ -56,7 +55,6 @@ impl Mysql {
 }
 
 async fn recount(conn: &mut Conn, post: &PostId) -> Result<(), Driver> {
-    let nonce = Uuid::new_v4();
     conn.query_drop(LOCKING).await?;
-    conn.exec_drop(RECOUNT, (post.as_str(), nonce.as_bytes(), post.as_str())).await
+    conn.exec_drop(RECOUNT, (post.as_str(), post.as_str())).await
 }

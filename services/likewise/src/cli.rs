@@ -60,6 +60,8 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Write the truth about posts into the log, where their counts are set to it. Safe while likes flow.
+    Recount(RecountArguments),
     /// Replay a CSV file `user_id,post_id,action` (`like` or `unlike`) through the write API.
     Load(LoadArguments),
     /// Exit with 0 when the address answers 200.
@@ -77,6 +79,18 @@ pub(crate) enum ConnectorCommand {
         #[arg(long, default_value_t = 120)]
         timeout_s: u64,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RecountArguments {
+    /// The posts.
+    pub(crate) posts: Vec<String>,
+    /// Every post that MySQL has a row of, or that has a count.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

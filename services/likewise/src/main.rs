@@ -49,6 +49,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             commands::drain::run(&config()?, timeout_s, json).await
         }
         Command::Verify { json } => commands::verify::run(&config()?, json).await,
+        Command::Recount(arguments) => commands::recount::run(&config()?, arguments).await,
         Command::Load(arguments) => commands::load::run(&config()?, arguments).await,
         Command::Health { url } => commands::health::run(&url).await,
     }
