@@ -21,9 +21,9 @@ def show(settings: Settings, told: Mapping[str, str] | None = None, logs: str | 
         scheme = "" if name in ("mysql", "kafka", "mongodb") else "http://"
         print(f"{name:<11} {scheme}{settings.address(name)}")
     print(f"{'logs':<11} {logs or settings.home / 'logs'}")
-    print("\nTry")
-    print(f"  curl -X PUT -H {bearer} -H 'X-User-Id: u1' http://{settings.address('write-api')}/v1/posts/p1/like")
-    print(f"  curl -H {bearer} http://{settings.address('read-api')}/v1/posts/p1/count")
+    print("\nTry (a count follows its like within a fraction of a second)")
+    print(f"  curl -sSw '\\n' -X PUT -H {bearer} -H 'X-User-Id: u1' http://{settings.address('write-api')}/v1/posts/p1/like")
+    print(f"  curl -sSw '\\n' -H {bearer} http://{settings.address('read-api')}/v1/posts/p1/count")
     print(f"  {script('likewise', settings.home)} status", flush=True)
 
 

@@ -10,7 +10,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use crate::Error;
 
 /// How long Kafka has for an answer.
-const DEADLINE: Duration = Duration::from_secs(5);
+const DEADLINE: Duration = Duration::from_secs(3);
 
 /// Asks for the size of a topic; clones share the client.
 #[derive(Clone)]

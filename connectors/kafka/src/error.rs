@@ -6,14 +6,14 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The next offset is not in the log: claim again, and look at its bounds.
-    #[error("the next offset is outside the log")]
-    OutsideLog(#[source] KafkaError),
+    #[error("the next offset is outside the log: {0}")]
+    OutsideLog(KafkaError),
     /// Kafka failed in a way that librdkafka goes on from by itself.
-    #[error("Kafka is not available")]
-    Unavailable(#[source] KafkaError),
+    #[error("Kafka is not available: {0}")]
+    Unavailable(KafkaError),
     /// The client can no longer be used: end the process.
-    #[error("the Kafka client failed for good")]
-    Fatal(#[source] KafkaError),
+    #[error("the Kafka client failed for good: {0}")]
+    Fatal(KafkaError),
     /// There is no such topic.
     #[error("there is no topic {0}: run `likewise topics`")]
     NoTopic(String),

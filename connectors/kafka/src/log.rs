@@ -1,7 +1,7 @@
 //! The change log, as a member of its consumer group reads it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use likewise_core::{LogBounds, Offset};
 use rdkafka::ClientConfig;
@@ -13,6 +13,9 @@ use tokio::sync::mpsc;
 
 use crate::membership::{Assignment, Event, Membership};
 use crate::{Bounds, Error};
+
+/// How often one and the same error is logged.
+const SAY_EVERY: Duration = Duration::from_secs(10);
 
 /// How to read the change log.
 #[derive(Clone, Debug)]
@@ -109,6 +112,7 @@ impl ChangeLog {
 
     /// Serves the group until the client fails for good. Must be running for events to arrive.
     pub async fn serve(&self) -> Error {
+        let mut said: Option<(String, Instant)> = None;
         loop {
             match self.consumer.recv().await.map_err(Error::from) {
                 // Every partition has a queue of its own before it is fetched.
@@ -119,9 +123,24 @@ impl ChangeLog {
                     )));
                 }
                 Err(error @ Error::Fatal(_)) => return error,
-                Err(error) => tracing::warn!(error = %chain(&error), "Kafka reported an error"),
+                Err(error) => {
+                    // While a broker is away librdkafka says so several times a second.
+                    let text = error.to_string();
+                    if said
+                        .as_ref()
+                        .is_none_or(|(last, at)| *last != text || at.elapsed() > SAY_EVERY)
+                    {
+                        tracing::warn!("{text}");
+                        said = Some((text, Instant::now()));
+                    }
+                }
             }
         }
+    }
+
+    /// Asks Kafka for an answer.
+    pub async fn ping(&self) -> Result<(), Error> {
+        self.bounds.partitions().await.map(drop)
     }
 
     /// What the log holds of a partition.
@@ -167,16 +186,4 @@ impl ChangeLog {
             );
         }
     }
-}
-
-/// An error and its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

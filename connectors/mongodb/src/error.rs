@@ -14,11 +14,11 @@ pub enum Error {
     #[error("MongoDB did not answer within {0} ms")]
     Timeout(u128),
     /// It cannot be reached, or has no primary at the moment: try again later.
-    #[error("MongoDB is not available")]
-    Unavailable(#[source] Driver),
+    #[error("MongoDB is not available: {}", brief(.0))]
+    Unavailable(Driver),
     /// Anything else: trying again does not help.
-    #[error("MongoDB refused the command")]
-    Refused(#[source] Driver),
+    #[error("MongoDB refused the command: {}", brief(.0))]
+    Refused(Driver),
     /// A reply that says less was done than was asked.
     #[error("MongoDB did not carry out every statement: {0}")]
     Incomplete(String),
@@ -49,6 +49,15 @@ impl From<Driver> for Error {
         ) || error.contains_label(TRANSIENT_TRANSACTION_ERROR)
             || error.contains_label(RETRYABLE_WRITE_ERROR);
         if transient { Self::Unavailable(error) } else { Self::Refused(error) }
+    }
+}
+
+/// The driver's own text holds the whole topology, or the server's whole reply.
+fn brief(error: &Driver) -> String {
+    match error.kind.as_ref() {
+        ErrorKind::ServerSelection { .. } => "no primary was found in time".to_owned(),
+        ErrorKind::Io(error) => error.to_string(),
+        kind => kind.to_string(),
     }
 }
 

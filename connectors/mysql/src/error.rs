@@ -12,14 +12,14 @@ pub enum Error {
     #[error("MySQL did not answer within {0} ms")]
     Timeout(u128),
     /// It cannot be reached, or takes no writes at the moment: try again later.
-    #[error("MySQL is not available")]
-    Unavailable(#[source] Driver),
+    #[error("MySQL is not available: {}", innermost(.0))]
+    Unavailable(Driver),
     /// Another transaction was in the way: the same statement may be run again at once.
-    #[error("MySQL met a deadlock or a lock that was held too long")]
-    Conflict(#[source] Driver),
+    #[error("MySQL met a deadlock or a lock that was held too long: {}", innermost(.0))]
+    Conflict(Driver),
     /// Anything else: trying again does not help.
-    #[error("MySQL refused the statement")]
-    Refused(#[source] Driver),
+    #[error("MySQL refused the statement: {}", innermost(.0))]
+    Refused(Driver),
     /// The tables or the marks are missing.
     #[error("the schema is not there: run `likewise migrate`")]
     NotMigrated,
@@ -51,6 +51,11 @@ impl From<Driver> for Error {
             _ => Self::Refused(error),
         }
     }
+}
+
+/// The driver's errors repeat their causes in their own text: the innermost says it once.
+fn innermost(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), innermost)
 }
 
 /// Whether another transaction was in the way.

@@ -65,6 +65,7 @@ pub async fn run(
             let shared = shared.clone();
             async move {
                 shared.store.ping().await.map_err(|error| error.to_string())?;
+                shared.log.ping().await.map_err(|error| error.to_string())?;
                 shared.board.ready()
             }
         })

@@ -36,6 +36,9 @@ pub(crate) enum Command {
         command: ConnectorCommand,
     },
     /// Show how far each partition is counted, the connector's state and the live generation.
+    ///
+    /// Lag is in offsets of the log. Each of the connector's transactions ends in one of its own, which
+    /// no reader sees: a partition that is counted to its end shows 1.
     Status {
         /// Print JSON.
         #[arg(long)]

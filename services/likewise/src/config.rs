@@ -146,7 +146,8 @@ impl Default for Config {
             batch_linger_ms: 0,
             // Two batches ahead; 64 partitions in one process take 256 MiB at most.
             prefetch_kib: 4 << 10,
-            log: "info".to_owned(),
+            // What librdkafka logs comes as events too, which are logged where they are handled.
+            log: "info,rdkafka=off,librdkafka=off".to_owned(),
             log_format: LogFormat::Text,
         }
     }
@@ -168,9 +169,14 @@ impl Config {
             builder = builder.add_source(config::File::from(file).format(config::FileFormat::Toml));
         }
         for name in &known {
-            if let Ok(value) = std::env::var(format!("{PREFIX}{}", name.to_uppercase())) {
-                builder =
-                    builder.set_override(name, value).context("failed to read the environment")?;
+            let variable = format!("{PREFIX}{}", name.to_uppercase());
+            let Some(value) = std::env::var_os(&variable) else { continue };
+            match value.into_string().ok().filter(|value| parses(name, value)) {
+                Some(value) => {
+                    builder =
+                        builder.set_override(name, value).context("a setting's name is valid")?;
+                }
+                None => problems.push(format!("{variable} has a value that cannot be read")),
             }
         }
         let built = builder.build().context("failed to read the settings")?;
@@ -265,6 +271,12 @@ impl Config {
 /// A setting that a role or command cannot do without.
 pub(crate) fn need<'a, T>(name: &str, value: Option<&'a T>) -> anyhow::Result<&'a T> {
     value.with_context(|| format!("{PREFIX}{name} is not set"))
+}
+
+/// Whether a setting can have this value: tried alone, so that every one that cannot is named.
+fn parses(name: &str, value: &str) -> bool {
+    let alone = config::Config::builder().set_override(name, value).and_then(|one| one.build());
+    alone.and_then(config::Config::try_deserialize::<Config>).is_ok()
 }
 
 /// The names of all settings, from the structure itself.

@@ -45,6 +45,12 @@ impl ConnectorStatus {
         !self.tasks.is_empty() && states.all(|state| state.state == "RUNNING")
     }
 
+    /// The state of the connector and of its tasks, in a few words.
+    pub(crate) fn summary(&self) -> String {
+        let tasks: Vec<_> = self.tasks.iter().map(|task| task.state.as_str()).collect();
+        format!("{} (tasks: {})", self.connector.state, tasks.join(", "))
+    }
+
     /// The first line of why it failed, where it did.
     pub(crate) fn failure(&self) -> Option<&str> {
         let mut states = self.tasks.iter().chain([&self.connector]);

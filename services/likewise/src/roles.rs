@@ -91,7 +91,7 @@ fn pool(config: &Config, url: String) -> anyhow::Result<Mysql> {
         max_connections: config.mysql_max_connections,
         deadline: config.store_deadline(),
     };
-    Ok(Mysql::new(&settings)?)
+    Mysql::new(&settings).context("LIKEWISE_MYSQL_URL or LIKEWISE_MYSQL_ADMIN_URL cannot be used")
 }
 
 pub(crate) async fn store(config: &Config) -> anyhow::Result<Store> {
@@ -101,7 +101,7 @@ pub(crate) async fn store(config: &Config) -> anyhow::Result<Store> {
         max_connections: config.mongodb_max_connections,
         deadline: config.store_deadline(),
     };
-    Ok(Store::new(&settings).await?)
+    Store::new(&settings).await.context("LIKEWISE_MONGODB_URI cannot be used")
 }
 
 async fn start(config: &Config, listen: SocketAddr) -> anyhow::Result<(Telemetry, TcpListener)> {

@@ -7,6 +7,9 @@ use likewise_mysql::Mysql;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+/// The pause after MySQL did not take the marks.
+const AFTER_FAILURE: Duration = Duration::from_secs(1);
+
 /// Sets due marks until `shutdown`. A write is followed by a mark within twice `interval`: a mark
 /// that another instance set less than `interval` ago is left alone, and tried again after it.
 pub(crate) async fn keep(
@@ -17,12 +20,13 @@ pub(crate) async fn keep(
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     let mut pending = false;
+    let mut wait = idle_interval;
     while !shutdown.is_cancelled() {
-        let wait = if pending { interval } else { idle_interval };
         tokio::select! {
             () = shutdown.cancelled() => break,
             () = written.notified(), if !pending => {
                 pending = true;
+                wait = interval;
                 continue;
             }
             () = tokio::time::sleep(wait) => {}
@@ -31,9 +35,15 @@ pub(crate) async fn keep(
         let due = if pending { interval } else { idle_interval / 2 };
         match mysql.set_due_marks(due).await {
             // Whatever was committed before this statement stands before the mark.
-            Ok(set) => pending = pending && !set,
+            Ok(set) => {
+                pending = pending && !set;
+                wait = if pending { interval } else { idle_interval };
+            }
             Err(error) => {
                 metrics::counter!("likewise_mark_failures_total").increment(1);
+                // What was written stays pending; a server that is away need not be asked so often.
+                pending = true;
+                wait = AFTER_FAILURE;
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
                     "the marks could not be set"

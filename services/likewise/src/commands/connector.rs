@@ -72,6 +72,15 @@ async fn wait_running(connect: &Connect, name: &str, until: Instant) -> anyhow::
         let status = connect.status(name).await;
         match &status {
             Ok(Some(status)) if status.is_running() => return Ok(()),
+            Ok(Some(status))
+                if ["PAUSED", "STOPPED"].contains(&status.connector.state.as_str()) =>
+            {
+                bail!(
+                    "connector {name} is {}: somebody has stopped it, and no like is counted; \
+                     `curl -X PUT $LIKEWISE_CONNECT_URL/connectors/{name}/resume` starts it again",
+                    status.connector.state
+                );
+            }
             Ok(Some(status)) => {
                 if let Some(failure) = status.failure() {
                     if restarted {
@@ -87,7 +96,12 @@ async fn wait_running(connect: &Connect, name: &str, until: Instant) -> anyhow::
             Ok(None) | Err(_) => {}
         }
         if Instant::now() >= until {
-            bail!("connector {name} is not running in time: {status:?}");
+            let state = match status {
+                Ok(Some(status)) => status.connector.state,
+                Ok(None) => "not registered".to_owned(),
+                Err(error) => format!("{error:#}"),
+            };
+            bail!("connector {name} is not running in time: {state}");
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
@@ -98,17 +112,27 @@ async fn wait_running(connect: &Connect, name: &str, until: Instant) -> anyhow::
 async fn wait_flowing(mysql: &Mysql, log: &Bounds, until: Instant) -> anyhow::Result<()> {
     let before = ends(log).await?;
     loop {
-        let marked = mysql.set_all_marks().await.context("failed to set the marks")?;
-        marked.context("there are no marks: run `likewise migrate`")?;
-        tokio::time::sleep(LOOK_EVERY).await;
-        let now = ends(log).await?;
-        if before.iter().zip(&now).all(|(before, now)| now > before) {
-            return Ok(());
-        }
+        // A server that is slow for a moment is one more thing to wait for.
+        let problem = match mark_and_look(mysql, log, &before).await {
+            Ok(true) => return Ok(()),
+            Ok(false) => format!("no change arrives in {CHANGES}: look at its log"),
+            Err(error) => format!("{error:#}"),
+        };
         if Instant::now() >= until {
-            bail!("the connector is running, but no change arrives in {CHANGES}: look at its log");
+            bail!("the connector is running, but {problem}");
         }
     }
+}
+
+/// Whether the log has grown in every partition.
+async fn mark_and_look(mysql: &Mysql, log: &Bounds, before: &[Offset]) -> anyhow::Result<bool> {
+    let marked = mysql.set_all_marks().await;
+    tokio::time::sleep(LOOK_EVERY).await;
+    marked
+        .context("failed to set the marks")?
+        .context("there are no marks: run `likewise migrate`")?;
+    let now = ends(log).await?;
+    Ok(before.iter().zip(&now).all(|(before, now)| now > before))
 }
 
 async fn ends(log: &Bounds) -> anyhow::Result<Vec<Offset>> {

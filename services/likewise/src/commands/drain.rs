@@ -10,7 +10,8 @@ use likewise_serving::rfc3339;
 use serde::Serialize;
 
 use super::{live, print_json};
-use crate::config::Config;
+use crate::config::{Config, need};
+use crate::connect::{Connect, Definition};
 use crate::roles;
 
 /// How often the checkpoints are looked at.
@@ -44,6 +45,10 @@ pub(crate) async fn run(config: &Config, timeout_s: u64, json: bool) -> anyhow::
         }
         tokio::time::sleep(LOOK_EVERY).await;
     };
+    let waiting_for = match waiting_for {
+        Some(missing) => Some(format!("{missing}; {}", connector(config).await)),
+        None => None,
+    };
     let drained = Drained {
         drained: waiting_for.is_none(),
         mark: rfc3339(mark),
@@ -58,6 +63,20 @@ pub(crate) async fn run(config: &Config, timeout_s: u64, json: bool) -> anyhow::
         Some(missing) => println!("not drained within {timeout_s} s: {missing}"),
     }
     Ok(if drained.drained { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The usual suspect, for whoever waits in vain.
+async fn connector(config: &Config) -> String {
+    let state = async {
+        let connect = Connect::new(need("CONNECT_URL", config.connect_url.as_ref())?)?;
+        let name = Definition::load()?.name;
+        let status = connect.status(&name).await?;
+        anyhow::Ok(status.map_or_else(|| "not registered".to_owned(), |status| status.summary()))
+    };
+    match state.await {
+        Ok(state) => format!("the connector is {state}"),
+        Err(error) => format!("{error:#}"),
+    }
 }
 
 /// What keeps the live generation from being drained up to `mark`; none when it is.

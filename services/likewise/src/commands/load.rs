@@ -1,5 +1,6 @@
 //! `likewise load FILE`
 
+use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,11 +18,17 @@ use super::print_json;
 use crate::cli::LoadArguments;
 use crate::config::{Config, need};
 
+/// What the file must begin with.
+const HEADER: [&str; 3] = ["user_id", "post_id", "action"];
 /// How many calls wait for each worker. A user's calls stand close together in most files: the file is
 /// read far ahead, so that other workers have something to do meanwhile.
 const AHEAD: usize = 1024;
 /// How often one call is tried that meets a busy or absent API.
 const ATTEMPTS: u32 = 60;
+/// How long the write API may take to be ready.
+const WAIT_FOR_API: Duration = Duration::from_secs(30);
+/// How many calls pass between two lines of progress.
+const TELL_EVERY: u64 = 10_000;
 /// The pause where the API is absent, or names none itself.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -44,6 +51,7 @@ struct Line {
 struct Summary {
     sent: u64,
     changed: u64,
+    /// Lines that were refused, and the lines of the same user behind them.
     failed: u64,
     /// Calls that were repeated because the API was busy or away.
     repeated: u64,
@@ -54,6 +62,11 @@ struct Summary {
 #[derive(Deserialize)]
 struct Answer {
     changed: bool,
+}
+
+#[derive(Default, Deserialize)]
+struct Problem {
+    detail: String,
 }
 
 /// What every worker shares.
@@ -86,6 +99,7 @@ pub(crate) async fn run(config: &Config, arguments: LoadArguments) -> anyhow::Re
         progress,
     });
 
+    load.wait_for_api().await?;
     let started = Instant::now();
     let mut workers = JoinSet::new();
     let mut queues = Vec::new();
@@ -94,10 +108,11 @@ pub(crate) async fn run(config: &Config, arguments: LoadArguments) -> anyhow::Re
         queues.push(queue);
         workers.spawn(work(load.clone(), lines));
     }
+    // A queue that is closed belongs to a worker that gave up, and says why below.
     let fed = feed(&arguments, queues).await;
     let mut summary = Summary::default();
     while let Some(worker) = workers.join_next().await {
-        let part = worker.context("a worker failed")?;
+        let part = worker.context("a worker failed")??;
         summary.sent += part.sent;
         summary.changed += part.changed;
         summary.failed += part.failed;
@@ -108,7 +123,7 @@ pub(crate) async fn run(config: &Config, arguments: LoadArguments) -> anyhow::Re
     summary.seconds = started.elapsed().as_secs_f64();
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     {
-        summary.likes_per_second = (summary.sent - summary.failed) as f64 / summary.seconds;
+        summary.likes_per_second = summary.sent as f64 / summary.seconds;
     }
     if arguments.json {
         print_json(&summary)?;
@@ -126,8 +141,20 @@ pub(crate) async fn run(config: &Config, arguments: LoadArguments) -> anyhow::Re
 }
 
 fn open(arguments: &LoadArguments) -> anyhow::Result<csv::Reader<std::fs::File>> {
-    csv::Reader::from_path(&arguments.file)
-        .with_context(|| format!("failed to open {}", arguments.file.display()))
+    let file = arguments.file.display();
+    // It is read twice, so a pipe will not do.
+    let is_file =
+        std::fs::metadata(&arguments.file).with_context(|| format!("failed to open {file}"))?;
+    if !is_file.is_file() {
+        bail!("{file} is not a regular file");
+    }
+    let mut reader = csv::Reader::from_path(&arguments.file)
+        .with_context(|| format!("failed to open {file}"))?;
+    let header = reader.headers().with_context(|| format!("failed to read {file}"))?;
+    if header.iter().ne(HEADER) {
+        bail!("the first line of {file} must be {}", HEADER.join(","));
+    }
+    Ok(reader)
 }
 
 /// Reads the whole file once, so that a bad line is told before anything is sent.
@@ -155,35 +182,80 @@ async fn feed(arguments: &LoadArguments, queues: Vec<Sender<Line>>) -> anyhow::R
     Ok(())
 }
 
-async fn work(load: Arc<Load>, mut lines: Receiver<Line>) -> Summary {
+/// A line that is refused takes those of the same user behind it along: they would be out of order.
+/// An API that cannot be used at all ends the load.
+async fn work(load: Arc<Load>, mut lines: Receiver<Line>) -> anyhow::Result<Summary> {
     let mut summary = Summary::default();
+    let mut refused = HashSet::new();
     while let Some(line) = lines.recv().await {
-        summary.sent += 1;
-        match load.send(&line, &mut summary.repeated).await {
-            Ok(changed) => summary.changed += u64::from(changed),
-            Err(error) => {
-                summary.failed += 1;
-                let Line { user_id, post_id, action } = &line;
-                load.progress
-                    .suspend(|| eprintln!("{action:?} of {post_id} by {user_id}: {error:#}"));
+        let Line { user_id, post_id, action } = &line;
+        if refused.contains(user_id) {
+            summary.failed += 1;
+        } else {
+            summary.sent += 1;
+            match load.send(&line, &mut summary.repeated).await? {
+                Sent::Changed(changed) => summary.changed += u64::from(changed),
+                Sent::Refused(why) => {
+                    summary.failed += 1;
+                    refused.insert(user_id.clone());
+                    let tell = || eprintln!("{action:?} of {post_id} by {user_id}: {why}");
+                    load.progress.suspend(tell);
+                }
             }
         }
-        load.progress.inc(1);
+        load.step();
     }
-    summary
+    Ok(summary)
+}
+
+/// How a line ended.
+enum Sent {
+    Changed(bool),
+    Refused(String),
 }
 
 impl Load {
+    /// One call is done. Without a terminal there is no bar, so a line tells now and then.
+    fn step(&self) {
+        self.progress.inc(1);
+        let done = self.progress.position();
+        if self.progress.is_hidden() && done.is_multiple_of(TELL_EVERY) {
+            eprintln!("{done} of {}", self.progress.length().unwrap_or_default());
+        }
+    }
+
+    async fn wait_for_api(&self) -> anyhow::Result<()> {
+        let mut waited = Duration::ZERO;
+        loop {
+            let ready = self.client.get(format!("{}/readyz", self.url)).send().await;
+            let problem = match ready {
+                Ok(response) if response.status().is_success() => return Ok(()),
+                Ok(response) => {
+                    format!("it is not ready: {}", response.text().await.unwrap_or_default())
+                }
+                Err(error) => format!("it cannot be reached: {}", error.without_url()),
+            };
+            if waited.is_zero() {
+                eprintln!("waiting for the write API at {}: {problem}", self.url);
+            }
+            if waited >= WAIT_FOR_API {
+                bail!("the write API at {}: {problem}", self.url);
+            }
+            tokio::time::sleep(PAUSE).await;
+            waited += PAUSE;
+        }
+    }
+
     /// Sends one line, again while the API is busy or away: a repeat changes nothing.
-    async fn send(&self, line: &Line, repeated: &mut u64) -> anyhow::Result<bool> {
+    async fn send(&self, line: &Line, repeated: &mut u64) -> anyhow::Result<Sent> {
         let mut attempt = 1;
         loop {
             let (why, pause) = match self.send_once(line).await? {
-                Outcome::Done { changed } => return Ok(changed),
+                Outcome::Done(sent) => return Ok(sent),
                 Outcome::Later { why, pause } => (why, pause),
             };
             if attempt == ATTEMPTS {
-                return Err(why.context(format!("given up after {ATTEMPTS} attempts")));
+                bail!("given up after {ATTEMPTS} attempts: {why}");
             }
             attempt += 1;
             *repeated += 1;
@@ -198,19 +270,20 @@ impl Load {
         };
         let url = format!("{}/v1/posts/{}/like", self.url, line.post_id);
         let request = self.client.request(method, url).bearer_auth(&self.token);
+        let later = |error: reqwest::Error| {
+            let why = format!("the write API cannot be reached: {}", error.without_url());
+            Outcome::Later { why, pause: PAUSE }
+        };
         let response = match request.header("X-User-Id", &line.user_id).send().await {
             Ok(response) => response,
-            Err(error) => {
-                let why = anyhow::Error::new(error).context("the write API cannot be reached");
-                return Ok(Outcome::Later { why, pause: PAUSE });
-            }
+            Err(error) => return Ok(later(error)),
         };
         let status = response.status();
         if status == StatusCode::OK {
-            // An answer that was cut off is like none: the call may be repeated.
+            // An answer that was cut off is like none.
             return Ok(match response.json::<Answer>().await {
-                Ok(answer) => Outcome::Done { changed: answer.changed },
-                Err(error) => Outcome::Later { why: anyhow::Error::new(error), pause: PAUSE },
+                Ok(answer) => Outcome::Done(Sent::Changed(answer.changed)),
+                Err(error) => later(error),
             });
         }
         let retry_after = response
@@ -218,18 +291,20 @@ impl Load {
             .get(reqwest::header::RETRY_AFTER)
             .and_then(|seconds| seconds.to_str().ok()?.parse().ok())
             .map(Duration::from_secs);
-        let text = response.text().await.unwrap_or_default();
-        let why = anyhow::anyhow!("{status}: {text}");
-        match (status, retry_after) {
-            (StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE, pause) => {
-                Ok(Outcome::Later { why, pause: pause.unwrap_or(PAUSE) })
+        let problem: Problem = response.json().await.unwrap_or_default();
+        let why = format!("{status}: {}", problem.detail);
+        match status {
+            StatusCode::UNAUTHORIZED => bail!("{why} (LIKEWISE_SERVICE_TOKEN)"),
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+                Ok(Outcome::Later { why, pause: retry_after.unwrap_or(PAUSE) })
             }
-            _ => Err(why),
+            _ => Ok(Outcome::Done(Sent::Refused(why))),
         }
     }
 }
 
+/// What one call came to.
 enum Outcome {
-    Done { changed: bool },
-    Later { why: anyhow::Error, pause: Duration },
+    Done(Sent),
+    Later { why: String, pause: Duration },
 }

@@ -89,14 +89,7 @@ fn print(status: &Status) {
     println!("live generation  {}", status.generation);
     println!("open repairs     {}", status.open_repairs);
     match &status.connector {
-        Some(connector) => {
-            let tasks: Vec<_> = connector.tasks.iter().map(|task| task.state.as_str()).collect();
-            println!(
-                "connector        {} (tasks: {})",
-                connector.connector.state,
-                tasks.join(", ")
-            );
-        }
+        Some(connector) => println!("connector        {}", connector.summary()),
         None => println!("connector        unknown"),
     }
     let mut table = Table::new();
