@@ -31,10 +31,11 @@ echo "GRANT ALL PRIVILEGES ON likewise.* TO 'likewise_admin'@'%';"
 echo "GRANT PROCESS, REPLICATION CLIENT ON *.* TO 'likewise_admin'@'%';"
 echo "GRANT SELECT ON performance_schema.* TO 'likewise_admin'@'%';"
 
-# Tests of the development stack make databases of their own, and drop them.
+# Tests of the development stack make databases of their own, and drop them; they cut the connector's link.
 if [ -n "${MYSQL_TEST_SCHEMAS:-}" ]; then
     echo "GRANT ALL PRIVILEGES ON \`likewise\\_test\\_%\`.* TO 'likewise_admin'@'%';"
     echo "GRANT SELECT, INSERT, UPDATE, DELETE ON \`likewise\\_test\\_%\`.* TO 'likewise'@'%';"
+    echo "GRANT CONNECTION_ADMIN ON *.* TO 'likewise_admin'@'%';"
 fi
 
 # The connector: what Debezium's MySQL connector asks for.

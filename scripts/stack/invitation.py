@@ -9,7 +9,7 @@ from pathlib import Path
 
 from stack.settings import CHECKOUT, Settings
 
-SHOWN = ("write-api", "read-api", "aggregator", "connect", "mysql", "kafka", "mongodb")
+SHOWN = ("write-api", "read-api", "aggregator", "reconciler", "connect", "mysql", "kafka", "mongodb")
 
 
 def show(settings: Settings, told: Mapping[str, str] | None = None, logs: str | None = None) -> None:

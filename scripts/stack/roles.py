@@ -16,6 +16,7 @@ ROLES = (
     "write-api",
     "read-api",
     "aggregator",
+    "reconciler",
 )
 """In the order in which they are started and stopped; each has a port of that name in settings.BASE_PORTS."""
 

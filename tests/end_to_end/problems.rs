@@ -77,7 +77,7 @@ async fn an_id_of_10_000_characters_is_refused_and_no_shortened_row_is_left() {
 #[tokio::test]
 async fn every_role_tells_its_health_and_its_metrics() {
     let client = reqwest::Client::new();
-    for role in ["WRITE_API", "READ_API", "AGGREGATOR"] {
+    for role in ["WRITE_API", "READ_API", "AGGREGATOR", "RECONCILER"] {
         let url = setting(&format!("{role}_URL"));
         for path in ["livez", "readyz", "metrics"] {
             let answer = client.get(format!("{url}/{path}")).send().await.expect("it answers");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use likewise_core::LogBounds;
+use likewise_core::{LogBounds, Offset};
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 
@@ -42,6 +42,17 @@ impl Bounds {
             let (low, high) =
                 this.client.fetch_watermarks(&this.topic, partition.cast_signed(), DEADLINE)?;
             Ok(LogBounds { partitions, low, high })
+        })
+        .await
+    }
+
+    /// The offset behind the last record of each partition.
+    pub async fn ends(&self) -> Result<Vec<Offset>, Error> {
+        self.ask(|this| {
+            let partitions = this.count_partitions()?.cast_signed();
+            let end = |partition| this.client.fetch_watermarks(&this.topic, partition, DEADLINE);
+            let ends = (0..partitions).map(|partition| Ok(end(partition)?.1));
+            ends.collect()
         })
         .await
     }

@@ -18,5 +18,5 @@ pub use claim::{Claim, ClaimError};
 pub use commit::{CommitError, Committed, Correction};
 pub use error::Error;
 pub use generations::{FirstGeneration, Live};
-pub use reads::Counted;
+pub use reads::{Counted, OpenRepair};
 pub use store::{Store, StoreSettings};

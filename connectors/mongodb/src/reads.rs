@@ -1,7 +1,7 @@
 //! Reading counts.
 
 use futures_util::TryStreamExt as _;
-use likewise_core::{GenerationId, PostId};
+use likewise_core::{GenerationId, Offset, PostId};
 use mongodb::bson::{Document, doc};
 
 use crate::store::REPAIRS;
@@ -14,6 +14,17 @@ pub struct Counted {
     pub sum: i64,
     /// Whether the sum is in doubt until the post's next recount.
     pub repair: bool,
+}
+
+/// A post whose count is in doubt.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct OpenRepair {
+    /// In which generation.
+    pub generation: GenerationId,
+    /// Which post.
+    pub post: PostId,
+    /// Where in its partition the doubt arose.
+    pub offset: Offset,
 }
 
 /// Reads a document of a `counts_<generation>` collection.
@@ -33,6 +44,22 @@ impl Store {
         let counts = self.counts(generation);
         let document = self.within(counts.find_one(doc! { "_id": post.as_str() })).await?;
         document.as_ref().map_or(Ok(Counted::default()), |document| Ok(counted(document)?.1))
+    }
+
+    /// Posts that wait for a recount, in any generation: `limit` of them at most.
+    pub async fn repairs(&self, limit: i64) -> Result<Vec<OpenRepair>, Error> {
+        let repairs = self.collection(REPAIRS);
+        let cursor = self.within(repairs.find(doc! {}).limit(limit)).await?;
+        let documents: Vec<Document> = self.within(cursor.try_collect()).await?;
+        let read = |document: &Document| -> Result<OpenRepair, mongodb::bson::error::Error> {
+            Ok(OpenRepair {
+                generation: document.get_i64("generation")?,
+                post: PostId::from_log(document.get_str("post_id")?),
+                offset: document.get_i64("offset")?,
+            })
+        };
+        let repairs: Result<Vec<_>, _> = documents.iter().map(read).collect();
+        repairs.map_err(|error| Error::Document { collection: REPAIRS, what: error.to_string() })
     }
 
     /// How many posts wait for a recount.

@@ -21,7 +21,34 @@ const SET_NOW: &str = "UPDATE partition_marks
 const OLDEST: &str =
     "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', MIN(at)) FROM partition_marks";
 
+const NEWEST: &str =
+    "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', MAX(at)) FROM partition_marks";
+
+const BINLOG_READERS: &str = "SELECT COUNT(*) FROM performance_schema.processlist
+     WHERE COMMAND LIKE 'Binlog Dump%' AND USER = ?";
+
 impl Mysql {
+    /// The newest mark; none when there are no marks.
+    pub async fn newest_mark(&self) -> Result<Option<Micros>, Error> {
+        self.within(async {
+            let mut conn = self.conn().await?;
+            let newest: Option<Option<i64>> = conn.query_first(NEWEST).await?;
+            Ok(newest.flatten().map(Micros))
+        })
+        .await
+    }
+
+    /// Whether MySQL has a thread that sends its binlog to this account. Needs an account that sees
+    /// other accounts' threads (PROCESS).
+    pub async fn sends_binlog_to(&self, user: &str) -> Result<bool, Error> {
+        self.within(async {
+            let mut conn = self.conn().await?;
+            let threads: Option<u64> = conn.exec_first(BINLOG_READERS, (user,)).await?;
+            Ok(threads.is_some_and(|threads| threads > 0))
+        })
+        .await
+    }
+
     /// Sets the marks that are older than `interval`, so that many callers do the work of one.
     /// Tells whether any was set.
     pub async fn set_due_marks(&self, interval: Duration) -> Result<bool, Error> {

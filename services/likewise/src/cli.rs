@@ -26,6 +26,8 @@ pub(crate) enum Command {
     ReadApi,
     /// Role: count the change log (admin port 8082).
     Aggregator,
+    /// Role: have posts in doubt recounted, and watch the connector (admin port 8084).
+    Reconciler,
     /// Make the Kafka topics that are missing, and compare those that are there.
     Topics,
     /// Bring MySQL's schema up to date and make the first generation of counts. Safe to run twice.

@@ -65,6 +65,10 @@ pub(crate) struct Config {
     pub(crate) write_api_listen: SocketAddr,
     pub(crate) read_api_listen: SocketAddr,
     pub(crate) aggregator_listen: SocketAddr,
+    pub(crate) reconciler_listen: SocketAddr,
+
+    /// The MySQL account of the connector.
+    pub(crate) connector_mysql_user: String,
 
     pub(crate) service_token: Option<Secret>,
     pub(crate) operator_token: Option<Secret>,
@@ -120,6 +124,8 @@ impl Default for Config {
             write_api_listen: loopback(8080),
             read_api_listen: loopback(8081),
             aggregator_listen: loopback(8082),
+            reconciler_listen: loopback(8084),
+            connector_mysql_user: "debezium".to_owned(),
             service_token: None,
             operator_token: None,
             jwt_secret: None,

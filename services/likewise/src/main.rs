@@ -3,7 +3,6 @@
 mod cli;
 mod commands;
 mod config;
-mod connect;
 mod roles;
 
 use std::process::ExitCode;
@@ -41,6 +40,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::WriteApi => roles::write_api(&config()?).await,
         Command::ReadApi => roles::read_api(&config()?).await,
         Command::Aggregator => roles::aggregator(&config()?).await,
+        Command::Reconciler => roles::reconciler(&config()?).await,
         Command::Topics => commands::topics::run(&config()?).await,
         Command::Migrate => commands::migrate::run(&config()?).await,
         Command::Connector { command } => commands::connector::run(&config()?, command).await,

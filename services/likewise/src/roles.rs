@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use likewise_aggregator::BatchLimits;
-use likewise_kafka::{CHANGES, ChangeLogSettings};
+use likewise_connect::Connect;
+use likewise_kafka::{Bounds, CHANGES, ChangeLogSettings};
 use likewise_mongodb::{Store, StoreSettings};
 use likewise_mysql::{Mysql, PoolSettings};
 use likewise_serving::{Telemetry, shutdown_on_signal};
@@ -70,6 +71,25 @@ pub(crate) async fn aggregator(config: &Config) -> anyhow::Result<ExitCode> {
     let (telemetry, listener) = start(config, config.aggregator_listen).await?;
     let shutdown = shutdown_on_signal()?;
     likewise_aggregator::run(settings, store, listener, &telemetry, shutdown).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) async fn reconciler(config: &Config) -> anyhow::Result<ExitCode> {
+    let settings = likewise_reconciler::Settings {
+        request_deadline: config.request_deadline(),
+        connector_user: config.connector_mysql_user.clone(),
+    };
+    let brokers = need("KAFKA_BROKERS", config.kafka_brokers.as_ref())?;
+    let servers = likewise_reconciler::Servers {
+        mysql: mysql(config)?,
+        mysql_admin: mysql_admin(config)?,
+        store: store(config).await?,
+        log: Bounds::new(brokers, CHANGES)?,
+        connect: Connect::new(need("CONNECT_URL", config.connect_url.as_ref())?)?,
+    };
+    let (telemetry, listener) = start(config, config.reconciler_listen).await?;
+    let shutdown = shutdown_on_signal()?;
+    likewise_reconciler::run(settings, servers, listener, &telemetry, shutdown).await?;
     Ok(ExitCode::SUCCESS)
 }
 

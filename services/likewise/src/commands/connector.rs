@@ -10,8 +10,8 @@ use likewise_mysql::Mysql;
 
 use crate::cli::ConnectorCommand;
 use crate::config::{Config, need};
-use crate::connect::{Connect, Definition};
 use crate::roles;
+use likewise_connect::{Connect, Definition};
 
 /// How often Kafka Connect and the log are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -21,7 +21,7 @@ pub(crate) async fn run(config: &Config, command: ConnectorCommand) -> anyhow::R
     let connect = Connect::new(need("CONNECT_URL", config.connect_url.as_ref())?)?;
     let brokers = need("KAFKA_BROKERS", config.kafka_brokers.as_ref())?;
     let mysql = roles::mysql(config)?;
-    let definition = Definition::load()?;
+    let definition = Definition::of_project();
     let log = Bounds::new(brokers, CHANGES)?;
     let until = Instant::now() + Duration::from_secs(timeout_s);
 
@@ -43,27 +43,21 @@ async fn register(
     loop {
         let registered = async {
             match connect.config(&definition.name).await? {
-                Some(config) if same(&config, definition) => Ok(()),
+                Some(config) if definition.equals(&config) => Ok(()),
                 _ => connect.put(definition).await,
             }
         };
         match registered.await {
             Ok(()) => return Ok(()),
             Err(error) if Instant::now() >= until => {
-                return Err(error.context("failed to register the connector"));
+                bail!("failed to register the connector: {error}");
             }
             Err(error) => {
-                eprintln!("connector {} is not registered yet: {error:#}", definition.name);
+                eprintln!("connector {} is not registered yet: {error}", definition.name);
                 tokio::time::sleep(LOOK_EVERY).await;
             }
         }
     }
-}
-
-/// Kafka Connect adds the name to what it was given.
-fn same(found: &std::collections::BTreeMap<String, String>, definition: &Definition) -> bool {
-    let found = found.iter().filter(|(key, _)| key.as_str() != "name");
-    found.eq(definition.config.iter().filter(|(key, _)| key.as_str() != "name"))
 }
 
 async fn wait_running(connect: &Connect, name: &str, until: Instant) -> anyhow::Result<()> {
@@ -99,7 +93,7 @@ async fn wait_running(connect: &Connect, name: &str, until: Instant) -> anyhow::
             let state = match status {
                 Ok(Some(status)) => status.connector.state,
                 Ok(None) => "not registered".to_owned(),
-                Err(error) => format!("{error:#}"),
+                Err(error) => error.to_string(),
             };
             bail!("connector {name} is not running in time: {state}");
         }
@@ -136,10 +130,5 @@ async fn mark_and_look(mysql: &Mysql, log: &Bounds, before: &[Offset]) -> anyhow
 }
 
 async fn ends(log: &Bounds) -> anyhow::Result<Vec<Offset>> {
-    let partitions = log.partitions().await.context("failed to look at the change log")?;
-    let mut ends = Vec::new();
-    for partition in 0..partitions {
-        ends.push(log.of(partition).await.context("failed to look at the change log")?.high);
-    }
-    Ok(ends)
+    log.ends().await.context("failed to look at the change log")
 }

@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use super::{live, print_json};
 use crate::config::{Config, need};
-use crate::connect::{Connect, Definition};
 use crate::roles;
+use likewise_connect::{Connect, Definition};
 
 /// How often the checkpoints are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -69,7 +69,7 @@ pub(crate) async fn run(config: &Config, timeout_s: u64, json: bool) -> anyhow::
 async fn connector(config: &Config) -> String {
     let state = async {
         let connect = Connect::new(need("CONNECT_URL", config.connect_url.as_ref())?)?;
-        let name = Definition::load()?.name;
+        let name = Definition::of_project().name;
         let status = connect.status(&name).await?;
         anyhow::Ok(status.map_or_else(|| "not registered".to_owned(), |status| status.summary()))
     };

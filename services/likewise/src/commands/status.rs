@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use super::{live, print_json};
 use crate::config::{Config, need};
-use crate::connect::{Connect, ConnectorStatus, Definition};
 use crate::roles;
+use likewise_connect::{Connect, ConnectorStatus, Definition};
 
 #[derive(Debug, Serialize)]
 struct Status {
@@ -75,7 +75,7 @@ pub(crate) async fn run(config: &Config, json: bool) -> anyhow::Result<ExitCode>
 
 async fn connector(config: &Config) -> Option<ConnectorStatus> {
     let connect = Connect::new(config.connect_url.as_deref()?).ok()?;
-    let name = Definition::load().ok()?.name;
+    let name = Definition::of_project().name;
     match connect.status(&name).await {
         Ok(status) => status,
         Err(error) => {

@@ -1,0 +1,9 @@
+//! Kafka Connect's REST interface, as far as the connector needs it.
+
+mod client;
+mod definition;
+mod status;
+
+pub use client::{Connect, Error};
+pub use definition::Definition;
+pub use status::{ConnectorStatus, State};

@@ -1,0 +1,74 @@
+//! The reconciler: has the posts recounted whose count is in doubt, and watches the connector.
+
+mod connector;
+mod repairs;
+mod silence;
+
+use std::time::Duration;
+
+use axum::Router;
+use likewise_connect::{Connect, Definition};
+use likewise_kafka::Bounds;
+use likewise_mongodb::Store;
+use likewise_mysql::Mysql;
+use likewise_serving::{Tasks, Telemetry, app, ready_when, serve};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// What the role needs to know.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How long a call of the admin port may take.
+    pub request_deadline: Duration,
+    /// The MySQL account of the connector.
+    pub connector_user: String,
+}
+
+/// The servers that it works with.
+pub struct Servers {
+    /// Through the application's account.
+    pub mysql: Mysql,
+    /// Through an account that sees who reads the binlog.
+    pub mysql_admin: Mysql,
+    /// The counts.
+    pub store: Store,
+    /// The change log.
+    pub log: Bounds,
+    /// Kafka Connect.
+    pub connect: Connect,
+}
+
+/// Works until `shutdown`.
+pub async fn run(
+    settings: Settings,
+    servers: Servers,
+    listener: TcpListener,
+    telemetry: &Telemetry,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    let Servers { mysql, mysql_admin, store, log, connect } = servers;
+    let readiness = {
+        let (mysql, store) = (mysql.clone(), store.clone());
+        ready_when(move || {
+            let (mysql, store) = (mysql.clone(), store.clone());
+            async move {
+                mysql.ready().await.map_err(|error| error.to_string())?;
+                store.ping().await.map_err(|error| error.to_string())
+            }
+        })
+    };
+    let app = app(Router::new(), readiness, telemetry, settings.request_deadline);
+    let watched = connector::Watched {
+        connect,
+        name: Definition::of_project().name,
+        mysql: mysql_admin,
+        user: settings.connector_user,
+        log,
+    };
+
+    let mut tasks = Tasks::new(shutdown.clone());
+    tasks.spawn("serving HTTP", serve(listener, app, shutdown.clone()));
+    tasks.spawn("repairing counts", repairs::work_off(mysql, store, shutdown.clone()));
+    tasks.spawn("watching the connector", connector::watch(watched, shutdown));
+    tasks.join().await
+}
