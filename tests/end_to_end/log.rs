@@ -88,6 +88,35 @@ async fn snapshot_rows_tombstones_and_foreign_records_count_nothing_and_stop_not
     assert!(counter("likewise_snapshot_rows_total").await >= before + 100.0);
 }
 
+/// A copy in another partition, as a mirror or a restore may leave it, is not counted again: there
+/// it would be new.
+#[tokio::test]
+async fn a_copy_in_another_partition_is_kept_aside() {
+    let (api, oracle, log, post) = (Api::new(), Oracle::new(), Log::at_end().await, fresh("post"));
+    api.like("ann", &post).await;
+    let like = log.next_of(&post).await;
+    let partitions: u32 = setting("PARTITIONS").parse().expect("a number");
+    let elsewhere = (partition_of(&post, partitions) + 1) % partitions;
+    let before = counter("likewise_dead_letters_total").await;
+    for _ in 0..20 {
+        log.append_to(Some(elsewhere.cast_signed()), &post, like.payload()).await;
+    }
+    counter_passes("likewise_dead_letters_total", before, 20.0).await;
+    assert_eq!(oracle.agrees(&[&post]).await, [1]);
+}
+
+/// Thousands of unreadable records hold nothing up for long.
+#[tokio::test]
+async fn many_unreadable_records_of_many_posts_stop_nothing() {
+    let (api, oracle, log, post) = (Api::new(), Oracle::new(), Log::at_end().await, fresh("post"));
+    let junk: Vec<String> = (0..2000).map(|n| format!("{post}-{n}")).collect();
+    let before = counter("likewise_dead_letters_total").await;
+    futures_util::future::join_all(junk.iter().map(|key| log.append(key, Some(b"junk")))).await;
+    api.like("ann", &post).await;
+    counter_passes("likewise_dead_letters_total", before, 2000.0).await;
+    assert_eq!(oracle.agrees(&[&post]).await, [1]);
+}
+
 /// L12: Debezium sends an UPDATE of a key as a deletion and a creation at one (pos, row).
 #[tokio::test]
 async fn a_post_id_changed_by_hand_moves_the_like() {

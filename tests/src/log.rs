@@ -82,7 +82,16 @@ impl Log {
     /// # Panics
     /// If Kafka does not take it.
     pub async fn append(&self, key: &str, value: Option<&[u8]>) {
+        self.append_to(None, key, value).await;
+    }
+
+    /// Appends a record to a partition.
+    ///
+    /// # Panics
+    /// If Kafka does not take it.
+    pub async fn append_to(&self, partition: Option<i32>, key: &str, value: Option<&[u8]>) {
         let mut record = FutureRecord::to(CHANGES).key(key);
+        record.partition = partition;
         if let Some(value) = value {
             record = record.payload(value);
         }

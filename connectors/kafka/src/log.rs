@@ -138,9 +138,9 @@ impl ChangeLog {
         }
     }
 
-    /// Asks Kafka for an answer.
-    pub async fn ping(&self) -> Result<(), Error> {
-        self.bounds.partitions().await.map(drop)
+    /// How many partitions the topic has.
+    pub async fn partitions(&self) -> Result<u32, Error> {
+        self.bounds.partitions().await
     }
 
     /// What the log holds of a partition.

@@ -18,8 +18,8 @@ use crate::{Error, Store};
 /// For how long a transaction is run again before the caller hears of it.
 const RETRY_FOR: Duration = Duration::from_secs(20);
 /// How long the statements of one run may take. The server ends a transaction by itself after its
-/// `transactionLifetimeLimitSeconds`, which should be shorter.
-const RUN_DEADLINE: Duration = Duration::from_secs(10);
+/// `transactionLifetimeLimitSeconds` (5 in development), and the caller should hear of it before.
+const RUN_DEADLINE: Duration = Duration::from_secs(4);
 /// The pauses before a transaction is run again, or a commit is sent again: growing, so that whoever
 /// is in the way gets done.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
@@ -78,23 +78,33 @@ impl Store {
                         Err(error) => return Err(Aborted::InDoubt(error.into())),
                     }
                 }
-                Err(stopped) => {
-                    // Best effort: the server ends by itself what is not aborted here.
-                    let _ = tokio::time::timeout(self.deadline, session.abort_transaction()).await;
-                    match stopped {
-                        Stopped::Overdue => {
-                            return Err(nothing(Error::Timeout(RUN_DEADLINE.as_millis())));
-                        }
-                        Stopped::Driver(error) if run_again(&error) => error,
-                        Stopped::Driver(error) => return Err(nothing(error.into())),
-                        Stopped::Decided(error) => return Err(Aborted::Nothing(error)),
+                Err(Stopped::Overdue) => {
+                    // The session is of use to nobody before the server is done with the statement:
+                    // the abort waits for that, and only then the session goes back to its pool.
+                    tokio::spawn(async move { session.abort_transaction().await });
+                    return Err(nothing(Error::Timeout(RUN_DEADLINE.as_millis())));
+                }
+                Err(Stopped::Driver(error)) => {
+                    self.abort(&mut session).await;
+                    if !run_again(&error) {
+                        return Err(nothing(error.into()));
                     }
+                    error
+                }
+                Err(Stopped::Decided(error)) => {
+                    self.abort(&mut session).await;
+                    return Err(Aborted::Nothing(error));
                 }
             };
             retries.transactions += 1;
             tracing::info!(error = %error.kind, "a transaction met a transient error and is run again");
             pauses.pause().await;
         }
+    }
+
+    /// Best effort: the server ends by itself what is not aborted here.
+    async fn abort(&self, session: &mut ClientSession) {
+        let _ = tokio::time::timeout(self.deadline, session.abort_transaction()).await;
     }
 
     async fn commit_session(

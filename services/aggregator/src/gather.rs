@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use likewise_core::{Batch, Checkpoint, Fold};
+use likewise_core::{Batch, Checkpoint, Fold, in_its_partition};
 use likewise_debezium::decode;
 use likewise_kafka::{Error, PartitionQueue};
 use tokio::time::{Instant, timeout_at};
@@ -20,10 +20,22 @@ pub struct BatchLimits {
     pub linger: Duration,
 }
 
+/// How much may be set aside in one batch: dead letters and repairs are documents of their own.
+const MOST_SET_ASIDE: usize = 500;
+
+/// A partition of a topic.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Partition {
+    pub(crate) number: u32,
+    /// How many the topic has.
+    pub(crate) of: u32,
+}
+
 /// Waits for a record and gathers what follows it. Not cancel-safe: a batch half gathered is lost,
 /// and its records must be fetched again.
 pub(crate) async fn gather(
     queue: &PartitionQueue,
+    partition: Partition,
     checkpoint: Checkpoint,
     limits: BatchLimits,
 ) -> Result<Batch, Error> {
@@ -33,8 +45,13 @@ pub(crate) async fn gather(
     let end = Instant::now() + limits.age;
     loop {
         bytes += record.len();
-        fold.apply(record.offset(), decode(record.key(), record.value()));
-        if fold.records() >= limits.records || bytes >= limits.bytes {
+        let entry = decode(record.key(), record.value());
+        let entry = in_its_partition(entry, record.key(), partition.number, partition.of);
+        fold.apply(record.offset(), entry);
+        if fold.records() >= limits.records
+            || bytes >= limits.bytes
+            || fold.set_aside() >= MOST_SET_ASIDE
+        {
             break;
         }
         let patience = end.min(Instant::now() + limits.linger);

@@ -6,6 +6,7 @@
 mod board;
 mod gather;
 mod group;
+mod partitions;
 mod telemetry;
 mod worker;
 
@@ -18,6 +19,7 @@ use likewise_kafka::{ChangeLog, ChangeLogSettings};
 use likewise_mongodb::Store;
 use likewise_serving::{Tasks, Telemetry, app, ready_when, serve};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::board::Board;
@@ -44,6 +46,8 @@ struct Shared {
     store: Store,
     log: ChangeLog,
     board: Board,
+    /// Why no partition may be counted at the moment: posts have moved between partitions.
+    moved: watch::Receiver<Option<String>>,
 }
 
 /// Counts until `shutdown`, then ends the batch in hand and leaves the group.
@@ -57,7 +61,8 @@ pub async fn run(
     telemetry::describe();
     let (log, events) = ChangeLog::join(&settings.log)?;
     let deadline = settings.request_deadline;
-    let shared = Arc::new(Shared { settings, store, log, board: Board::default() });
+    let (moved, told) = watch::channel(None);
+    let shared = Arc::new(Shared { settings, store, log, board: Board::default(), moved: told });
 
     let readiness = {
         let shared = shared.clone();
@@ -65,7 +70,7 @@ pub async fn run(
             let shared = shared.clone();
             async move {
                 shared.store.ping().await.map_err(|error| error.to_string())?;
-                shared.log.ping().await.map_err(|error| error.to_string())?;
+                shared.log.partitions().await.map_err(|error| error.to_string())?;
                 shared.board.ready()
             }
         })
@@ -74,6 +79,8 @@ pub async fn run(
 
     let mut tasks = Tasks::new(shutdown.clone());
     tasks.spawn("serving HTTP", serve(listener, app, shutdown.clone()));
+    let watching = partitions::watch(shared.clone(), moved, shutdown.clone());
+    tasks.spawn("watching the number of partitions", watching);
     tasks.spawn("counting", group::follow(shared.clone(), events, shutdown));
     let outcome = tasks.join().await;
     // Whoever still holds it has ended by now; if not, the group notices the silence by itself.

@@ -6,13 +6,13 @@ use std::time::Duration;
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use likewise_core::{Batch, Checkpoint};
 use likewise_kafka::{Assignment, PartitionQueue};
-use likewise_mongodb::{Claim, ClaimError, CommitError, Committed, Error};
+use likewise_mongodb::{Claim, ClaimError, CommitError, Committed};
 use metrics::counter;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::board::State;
-use crate::gather::{BatchLimits, gather};
+use crate::gather::{BatchLimits, Partition, gather};
 use crate::{Shared, telemetry};
 
 /// Why counting a partition was interrupted.
@@ -24,6 +24,9 @@ enum Interrupted {
     Log(#[from] likewise_kafka::Error),
     #[error(transparent)]
     Commit(#[from] CommitError),
+    /// The topic has another number of partitions than the generation counts.
+    #[error("{0}")]
+    Moved(String),
 }
 
 impl Interrupted {
@@ -31,7 +34,7 @@ impl Interrupted {
     /// puts it right, but the role is not ready and says why.
     fn passes(&self) -> bool {
         match self {
-            Self::Claim(ClaimError::Refused(_)) => false,
+            Self::Claim(ClaimError::Refused(_)) | Self::Moved(_) => false,
             Self::Claim(ClaimError::Store(error)) | Self::Commit(CommitError::Store(error)) => {
                 error.is_transient()
             }
@@ -113,7 +116,8 @@ impl Worker<'_> {
         };
         tracing::info!(partition, epoch = claim.epoch, offset = checkpoint.next_offset, "counting");
         self.tell(State::Counting);
-        while let Some(batch) = self.next_batch(&queue, checkpoint).await? {
+        let place = Partition { number: partition, of: bounds.partitions };
+        while let Some(batch) = self.next_batch(&queue, place, checkpoint).await? {
             checkpoint = batch.checkpoint.clone();
             self.commit(claim.clone(), batch).await?;
         }
@@ -124,11 +128,17 @@ impl Worker<'_> {
     async fn next_batch(
         &self,
         queue: &PartitionQueue,
+        place: Partition,
         checkpoint: Checkpoint,
     ) -> Result<Option<Batch>, Interrupted> {
+        let mut moved = self.shared.moved.clone();
         tokio::select! {
+            biased;
             () = self.let_go.cancelled() => Ok(None),
-            batch = gather(queue, checkpoint, self.limits) => Ok(Some(batch?)),
+            Ok(moved) = moved.wait_for(Option::is_some) => {
+                Err(Interrupted::Moved(moved.clone().unwrap_or_default()))
+            }
+            batch = gather(queue, place, checkpoint, self.limits) => Ok(Some(batch?)),
         }
     }
 
@@ -174,7 +184,6 @@ impl Worker<'_> {
                         );
                     }
                     CommitError::InDoubt(_) => counter!(telemetry::IN_DOUBT).increment(1),
-                    CommitError::Store(Error::Unavailable(_)) => {}
                     // Perhaps it was too large, or took too long: the same records come in smaller batches.
                     CommitError::Store(_) => self.limits.records = 1.max(batch.tally.records / 2),
                 }

@@ -132,6 +132,9 @@ pub enum Poison {
     /// A row change without GTID, binlog file or place in its transaction.
     #[error("the position in MySQL's history is missing")]
     NoPosition,
+    /// The record stands in another partition than its key belongs into: a copy, and perhaps the only one.
+    #[error("the key belongs into another partition")]
+    WrongPartition,
     /// The record's key is not the id of the post or mark that it is about, so its partition may be wrong.
     #[error("the key does not match the row")]
     WrongKey,

@@ -147,6 +147,11 @@ impl Fold {
         self.tally.records
     }
 
+    /// How many records and posts were set aside: a batch of many of them is dear to write.
+    pub fn set_aside(&self) -> usize {
+        self.dead_letters.len() + self.repairs.len()
+    }
+
     /// The first offset that was not taken in.
     pub fn next_offset(&self) -> Offset {
         self.checkpoint.next_offset

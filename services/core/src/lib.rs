@@ -21,6 +21,6 @@ pub use change::{Change, Entry, Poison, RowChange, Skip, SourceName, Table};
 pub use checkpoint::{Checkpoint, Epoch, Offset};
 pub use fold::{Batch, DeadLetter, Fold, PostEffect, Recount, Repair, RepairReason, Tally};
 pub use id::{InvalidId, PostId, UserId};
-pub use partition::{mark_key, partition_of};
+pub use partition::{in_its_partition, mark_key, partition_of};
 pub use position::{BinlogFile, Novelty, Position, Positions, Server};
 pub use time::Micros;

@@ -2,13 +2,36 @@
 
 use murmur2::{KAFKA_SEED, murmur2};
 
+use crate::{Entry, Poison};
+
 /// The partition of a key in a topic of `partitions`, as Kafka's default partitioner (and so
 /// Kafka Connect's producer) chooses it: `toPositive(murmur2(key)) % partitions`.
 ///
 /// # Panics
 /// If `partitions` is zero.
 pub fn partition_of(key: &str, partitions: u32) -> u32 {
-    (murmur2(key.as_bytes(), KAFKA_SEED) & 0x7fff_ffff) % partitions
+    partition_of_bytes(key.as_bytes(), partitions)
+}
+
+fn partition_of_bytes(key: &[u8], partitions: u32) -> u32 {
+    (murmur2(key, KAFKA_SEED) & 0x7fff_ffff) % partitions
+}
+
+/// What a record of `partition` is when its key is `key`: the same, or poison where the key belongs
+/// elsewhere. In its own partition a post is counted in order; anywhere else it would be counted twice.
+pub fn in_its_partition(
+    entry: Entry,
+    key: Option<&[u8]>,
+    partition: u32,
+    partitions: u32,
+) -> Entry {
+    let Entry::Change(change) = &entry else { return entry };
+    let home = key.map(|key| partition_of_bytes(key, partitions));
+    if home == Some(partition) {
+        return entry;
+    }
+    let post = change.row.post().cloned();
+    Entry::Poison { reason: Poison::WrongPartition, post, payload: Vec::new() }
 }
 
 /// The key of the time mark that falls into `partition`: the first of `mark-<partition>-0`,
@@ -23,6 +46,7 @@ pub fn mark_key(partition: u32, partitions: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{BinlogFile, Change, Position, PostId, RowChange, Server, SourceName, Table};
 
     /// The expected hashes are those of Kafka's own test, `UtilsTest.testMurmur2`.
     #[test]
@@ -37,6 +61,30 @@ mod tests {
         ] {
             assert_eq!(murmur2(key.as_bytes(), KAFKA_SEED).cast_signed(), hash, "{key}");
         }
+    }
+
+    #[test]
+    fn a_change_is_counted_in_the_partition_of_its_key_alone() {
+        let change = Entry::Change(Change {
+            source: SourceName("s".into()),
+            position: Position {
+                server: Server { uuid: 1, tag: "".into(), server_id: 1 },
+                transaction: 1,
+                file: BinlogFile::parse("binlog.000001").expect("a binlog file"),
+                pos: 4,
+                row: 0,
+                total_order: 1,
+            },
+            row: RowChange::Edge { post: PostId::from_log("abc"), delta: 1 },
+        });
+        let home = partition_of("abc", 4);
+        for partition in 0..4 {
+            let entry = in_its_partition(change.clone(), Some(b"abc"), partition, 4);
+            assert_eq!(entry == change, partition == home);
+        }
+        assert_ne!(in_its_partition(change.clone(), None, home, 4), change);
+        let truncate = Entry::Truncate(Table::Likes);
+        assert_eq!(in_its_partition(truncate.clone(), None, 3, 4), truncate, "it has no key");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use likewise_core::Micros;
+use likewise_kafka::{Bounds, CHANGES};
 use likewise_mongodb::Store;
 use likewise_serving::rfc3339;
 use serde::Serialize;
@@ -30,6 +31,7 @@ struct Drained {
 pub(crate) async fn run(config: &Config, timeout_s: u64, json: bool) -> anyhow::Result<ExitCode> {
     let mysql = roles::mysql(config)?;
     let store = roles::store(config).await?;
+    let log = Bounds::new(need("KAFKA_BROKERS", config.kafka_brokers.as_ref())?, CHANGES)?;
     let started = Instant::now();
     let until = started + Duration::from_secs(timeout_s);
 
@@ -39,7 +41,7 @@ pub(crate) async fn run(config: &Config, timeout_s: u64, json: bool) -> anyhow::
     let waiting_for = loop {
         // A store that is away for a moment is one more thing to wait for.
         let missing =
-            missing(&store, mark).await.unwrap_or_else(|error| Some(format!("{error:#}")));
+            missing(&store, &log, mark).await.unwrap_or_else(|error| Some(format!("{error:#}")));
         if missing.is_none() || Instant::now() >= until {
             break missing;
         }
@@ -80,8 +82,15 @@ async fn connector(config: &Config) -> String {
 }
 
 /// What keeps the live generation from being drained up to `mark`; none when it is.
-async fn missing(store: &Store, mark: Micros) -> anyhow::Result<Option<String>> {
+async fn missing(store: &Store, log: &Bounds, mark: Micros) -> anyhow::Result<Option<String>> {
     let live = live(store).await?;
+    let partitions = log.partitions().await?;
+    if partitions != live.partitions {
+        return Ok(Some(format!(
+            "the topic has {partitions} partitions, and generation {} counts {}",
+            live.generation, live.partitions
+        )));
+    }
     let counted =
         store.partitions(live.generation).await.context("failed to read the checkpoints")?;
     for partition in 0..live.partitions {
