@@ -34,7 +34,8 @@ def build(settings: Settings) -> None:
         began = time.monotonic()
         say("build", f"cargo build, profile {profile}")
         done = subprocess.run(
-            ["cargo", "build", "--locked", "-p", "likewise", "--profile", profile],
+            # The whole workspace, as the tests: another choice of packages would compile the crates with other features.
+            ["cargo", "build", "--locked", "--workspace", "--bin", "likewise", "--profile", profile],
             cwd=CHECKOUT, env=told, stdin=subprocess.DEVNULL, check=False,
         )
         if done.returncode != 0:

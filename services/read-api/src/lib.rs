@@ -44,7 +44,7 @@ impl HasCallers for ReadApi {
 }
 
 impl ReadApi {
-    /// Whether a freshness is too old to be trusted.
+    /// Whether an `as_of` is too old to be trusted.
     fn is_old(&self, as_of: Option<Micros>, now: Micros) -> bool {
         let limit = i64::try_from(self.stale_after.as_micros()).unwrap_or(i64::MAX);
         as_of.is_none_or(|as_of| now.0.saturating_sub(as_of.0) > limit)

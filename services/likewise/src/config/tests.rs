@@ -1,0 +1,40 @@
+use super::*;
+
+#[test]
+fn the_development_secrets_stay_on_loopback() {
+    let config =
+        Config { service_token: Some(Secret("dev-only-token".to_owned())), ..Config::default() };
+    let open: SocketAddr = "0.0.0.0:8080".parse().expect("an address");
+    assert!(config.check_listener(config.write_api_listen).is_ok());
+    let refused = config.check_listener(open).expect_err("must be refused").to_string();
+    assert!(refused.contains("LIKEWISE_SERVICE_TOKEN"), "{refused}");
+    let own = Config { service_token: Some(Secret("own".to_owned())), ..config };
+    assert!(own.check_listener(open).is_ok());
+}
+
+#[test]
+fn secrets_are_never_printed() {
+    let config =
+        Config { mysql_url: Some(Secret("mysql://u:hush@h/d".to_owned())), ..Config::default() };
+    assert!(!format!("{config:?}").contains("hush"));
+}
+
+#[test]
+fn every_problem_is_reported() {
+    let config = Config {
+        partitions: 0,
+        batch_bytes: 0,
+        jwt_secret: Some(Secret("short".to_owned())),
+        ..Config::default()
+    };
+    assert_eq!(config.problems().len(), 3);
+}
+
+#[test]
+fn a_value_that_cannot_be_read_is_told_by_its_name() {
+    assert!(parses("write_api_listen", "127.0.0.1:1"));
+    assert!(!parses("write_api_listen", "bar"));
+    assert!(parses("partitions", "4"));
+    assert!(!parses("partitions", "four"));
+    assert!(parses("service_token", "12345"));
+}
