@@ -37,6 +37,10 @@ async fn edges_and_marks_stand_in_the_partition_of_their_key() {
         let message = log.next().await;
         let key = std::str::from_utf8(message.key().expect("a key")).expect("text");
         let partition = message.partition().cast_unsigned();
+        // Other tests write past the connector, and to other partitions.
+        if !key.starts_with("mark-") && !posts.iter().any(|post| post == key) {
+            continue;
+        }
         assert_eq!(partition, partition_of(key, partitions), "{key}");
         left.retain(|post| *post != key);
         if key.starts_with("mark-") {

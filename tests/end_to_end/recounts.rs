@@ -1,8 +1,7 @@
 //! Recounts: true at their place in the log, whatever races with them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use likewise_tests::{Api, Log, Oracle, fresh, likewise, setting};
@@ -42,71 +41,65 @@ async fn a_count_that_is_wrong_is_set_to_the_truth() {
     assert_eq!(oracle.agrees(&[&gone]).await, [0]);
 }
 
+/// How often each of 12 users likes one post and unlikes another.
+const ROUNDS: usize = 40;
+
+/// Answers with how many of the calls changed an edge.
+async fn like_and_unlike(user: usize, posts: &[String]) -> usize {
+    let (api, user) = (Api::new(), format!("user{user}"));
+    let mut changed = 0;
+    for round in 0..ROUNDS {
+        let post = |at: usize| &posts[at % posts.len()];
+        for answer in [api.like(&user, post(round)).await, api.unlike(&user, post(round + 1)).await]
+        {
+            assert_eq!(answer.status, 200, "{answer:?}");
+            changed += usize::from(answer.json["changed"] == true);
+        }
+    }
+    changed
+}
+
 /// Every recount equals the fold of the log at its place, with likes and unlikes racing it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_recount_equals_the_fold_of_the_log_at_its_place() {
     let (oracle, log) = (Oracle::new(), Log::at_end().await);
     let posts = [fresh("race"), fresh("race"), fresh("race")];
-    let stop = AtomicBool::new(false);
-    let until = Instant::now() + Duration::from_secs(6);
-
-    let likers = join_all((0..12).map(|user| {
-        let (posts, api) = (&posts, Api::new());
-        async move {
-            let user = format!("user{user}");
-            for round in 0.. {
-                if Instant::now() >= until {
-                    return;
-                }
-                let post = &posts[round % posts.len()];
-                assert_eq!(api.like(&user, post).await.status, 200);
-                assert_eq!(api.unlike(&user, &posts[(round + 1) % posts.len()]).await.status, 200);
-            }
-        }
-    }));
+    let names: Vec<&str> = posts.iter().map(String::as_str).collect();
+    let racing = AtomicBool::new(true);
+    let likers = async {
+        let changed = join_all((0..12).map(|user| like_and_unlike(user, &posts))).await;
+        racing.store(false, Ordering::Relaxed);
+        changed.iter().sum::<usize>()
+    };
     let recounters = async {
-        let names: Vec<&str> = posts.iter().map(String::as_str).collect();
-        while Instant::now() < until {
+        while racing.load(Ordering::Relaxed) {
             recount(&names).await;
         }
     };
-    let racing = async {
-        tokio::join!(likers, recounters);
-        // With one more recount of each post, behind which the reader may stop.
-        stop.store(true, Ordering::Relaxed);
-        recount(&posts.iter().map(String::as_str).collect::<Vec<_>>()).await;
-    };
-    let reading = async {
-        let mut fold: HashMap<String, i64> = HashMap::new();
-        let (mut recounts, mut edges) = (0, 0);
-        let mut ended = HashSet::new();
-        while ended.len() < posts.len() {
-            let message = log.next().await;
-            let key = String::from_utf8_lossy(message.key().unwrap_or_default()).into_owned();
-            if !posts.contains(&key) {
-                continue;
-            }
-            let value: Value =
-                serde_json::from_slice(message.payload().expect("a value")).expect("JSON");
-            let counted = fold.entry(key.clone()).or_insert(0);
-            if value["source"]["table"] == "post_recounts" {
-                assert_eq!(value["after"]["likes"], *counted, "a recount of {key}: {value}");
-                recounts += 1;
-                if stop.load(Ordering::Relaxed) {
-                    ended.insert(key);
-                }
-            } else {
-                edges += 1;
-                *counted += value["after"]["liked"].as_i64().unwrap_or(0);
-                *counted -= value["before"]["liked"].as_i64().unwrap_or(0);
-            }
+    let (changed, ()) = tokio::join!(likers, recounters);
+
+    let mut fold: HashMap<String, i64> = HashMap::new();
+    let (mut recounts, mut edges) = (0, 0);
+    while edges < changed {
+        let message = log.next().await;
+        let key = String::from_utf8_lossy(message.key().unwrap_or_default()).into_owned();
+        if !posts.contains(&key) {
+            continue;
         }
-        (recounts, edges)
-    };
-    let ((), (recounts, edges)) = tokio::join!(racing, reading);
+        let value: Value =
+            serde_json::from_slice(message.payload().expect("a value")).expect("JSON");
+        let counted = fold.entry(key.clone()).or_insert(0);
+        if value["source"]["table"] == "post_recounts" {
+            assert_eq!(value["after"]["likes"], *counted, "a recount of {key}: {value}");
+            recounts += 1;
+        } else {
+            edges += 1;
+            *counted += value["after"]["liked"].as_i64().unwrap_or(0);
+            *counted -= value["before"]["liked"].as_i64().unwrap_or(0);
+        }
+    }
     println!("{recounts} recounts among {edges} racing changes");
     assert!(recounts > 10 && edges > 500, "{recounts} recounts among {edges} changes are no race");
-    let names: Vec<&str> = posts.iter().map(String::as_str).collect();
     oracle.agrees(&names).await;
 }
 
