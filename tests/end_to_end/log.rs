@@ -113,7 +113,10 @@ async fn a_copy_in_another_partition_is_kept_aside() {
 #[tokio::test]
 async fn many_unreadable_records_of_many_posts_stop_nothing() {
     let (api, oracle, log, post) = (Api::new(), Oracle::new(), Log::at_end().await, fresh("post"));
-    let junk: Vec<String> = (0..2000).map(|n| format!("{post}-{n}")).collect();
+    // Among them keys that no post of MySQL can have: nothing can ever recount them.
+    let length = |n: usize| if n.is_multiple_of(100) { 65 } else { 0 };
+    let junk: Vec<String> =
+        (0..2000).map(|n| format!("{post}-{n}{}", "x".repeat(length(n)))).collect();
     let before = counter("likewise_dead_letters_total").await;
     futures_util::future::join_all(junk.iter().map(|key| log.append(key, Some(b"junk")))).await;
     api.like("ann", &post).await;

@@ -44,6 +44,11 @@ impl Connect {
         Ok(Self { client, url: url.trim_end_matches('/').to_owned() })
     }
 
+    /// Where it is.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// The settings of a connector; none when it is not registered.
     pub async fn config(&self, name: &str) -> Result<Option<BTreeMap<String, String>>, Error> {
         self.ask(Method::GET, &format!("connectors/{name}/config"), None).await

@@ -57,10 +57,10 @@ pub fn decode(key: Option<&[u8]>, value: Option<&[u8]>) -> Entry {
     Entry::Change(Change { source, position, row })
 }
 
-/// A key of an unreadable value may be a mark's, or anything: a post's id has at most 64 characters
-/// of 4 bytes.
+/// A key of an unreadable value may be a mark's, or anything: a post's id has 1 to 64 characters, and
+/// what MySQL cannot hold can never be recounted.
 fn is_post(key: &str) -> bool {
-    !key.starts_with("mark-") && key.len() <= 256
+    !key.starts_with("mark-") && (1..=64).contains(&key.chars().count())
 }
 
 fn table(source: &Source<'_>) -> Option<Table> {

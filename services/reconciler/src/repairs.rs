@@ -1,6 +1,6 @@
 //! Repairs: each post in doubt gets a recount. The aggregator closes the repair when it passes it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use likewise_mongodb::{OpenRepair, Store};
@@ -13,8 +13,10 @@ const OPEN: &str = "likewise_open_repairs";
 
 /// How often repairs are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How many are looked at, so that some that cannot be closed keep none of the others waiting.
+const LOOKED_AT: i64 = 10_000;
 /// How many are worked off between two looks: recounts hold likes of their post up.
-const AT_ONCE: i64 = 100;
+const AT_ONCE: usize = 100;
 /// A recount that has not closed its repair by then is written again.
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
 
@@ -25,7 +27,7 @@ pub(crate) async fn work_off(
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     describe_counter!(REQUESTED, "Recounts written for posts in doubt");
-    describe_gauge!(OPEN, "Posts whose count is in doubt");
+    describe_gauge!(OPEN, "Posts whose count is in doubt, 10,000 at most");
     counter!(REQUESTED).absolute(0);
     let mut requested: HashMap<OpenRepair, Instant> = HashMap::new();
     while !shutdown.is_cancelled() {
@@ -45,17 +47,25 @@ async fn look(
     store: &Store,
     requested: &mut HashMap<OpenRepair, Instant>,
 ) -> anyhow::Result<()> {
-    let open = store.repairs(AT_ONCE).await?;
+    let open: HashSet<OpenRepair> = store.repairs(LOOKED_AT).await?.into_iter().collect();
     #[expect(clippy::cast_precision_loss, reason = "a gauge takes floats")]
     gauge!(OPEN).set(open.len() as f64);
     requested.retain(|repair, _| open.contains(repair));
-    for repair in open {
-        if requested.get(&repair).is_none_or(|at| at.elapsed() > AGAIN_AFTER) {
-            mysql.recount(&repair.post).await?;
-            counter!(REQUESTED).increment(1);
-            tracing::info!(post = %repair.post, "a post in doubt is recounted");
-            requested.insert(repair, Instant::now());
+    let due = open
+        .into_iter()
+        .filter(|repair| requested.get(repair).is_none_or(|at| at.elapsed() > AGAIN_AFTER));
+    let due: Vec<OpenRepair> = due.take(AT_ONCE).collect();
+    for repair in due {
+        match mysql.recount(&repair.post).await {
+            Ok(()) => {
+                counter!(REQUESTED).increment(1);
+                tracing::info!(post = %repair.post, "a post in doubt is recounted");
+            }
+            Err(error) if error.is_transient() => return Err(error.into()),
+            // This post alone: the others need not wait for it.
+            Err(error) => tracing::error!(post = %repair.post, "a recount was refused: {error}"),
         }
+        requested.insert(repair, Instant::now());
     }
     Ok(())
 }

@@ -140,10 +140,15 @@ fn poison_says_what_is_wrong_and_names_the_post_where_it_can() {
             poisoned(Poison::NotAnEnvelope, None)
         );
     }
-    for no_post in ["mark-0-1".to_owned(), "x".repeat(257)] {
+    for no_post in ["mark-0-1".to_owned(), "x".repeat(65), "é".repeat(65), String::new()] {
         let entry = decode(Some(no_post.as_bytes()), Some(b"junk"));
         assert_eq!(entry, poisoned(Poison::NotAnEnvelope, None));
     }
+    let longest = "é".repeat(64);
+    assert_eq!(
+        decode(Some(longest.as_bytes()), Some(b"junk")),
+        poisoned(Poison::NotAnEnvelope, Some(PostId::from_log(&longest)))
+    );
     let like = |op, before, after| envelope("post_likes", op, before, after);
     let unknown = like("x", Value::Null, edge_row("p1", 1));
     assert_eq!(read("p1", &unknown), poisoned(Poison::UnknownOperation, p1()));

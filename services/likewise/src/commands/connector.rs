@@ -71,8 +71,9 @@ async fn wait_running(connect: &Connect, name: &str, until: Instant) -> anyhow::
             {
                 bail!(
                     "connector {name} is {}: somebody has stopped it, and no like is counted; \
-                     `curl -X PUT $LIKEWISE_CONNECT_URL/connectors/{name}/resume` starts it again",
-                    status.connector.state
+                     `curl -X PUT {}/connectors/{name}/resume` starts it again",
+                    status.connector.state,
+                    connect.url()
                 );
             }
             Ok(Some(status)) => {
