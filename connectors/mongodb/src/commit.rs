@@ -118,13 +118,13 @@ impl Store {
         let counts = self.counts(claim.generation);
         let mut cursor =
             counts.find(doc! { "_id": { "$in": posts } }).session(&mut *session).await?;
-        let mut stored: HashMap<String, i64> = HashMap::new();
+        let mut stored: HashMap<PostId, i64> = HashMap::new();
         while let Some(document) = cursor.next(&mut *session).await.transpose()? {
             let (post, counted) = reads::counted(&document).map_err(stop)?;
-            stored.insert(post.to_string(), counted.sum);
+            stored.insert(post, counted.sum);
         }
         let corrections = batch.recounts.iter().filter_map(|recount| {
-            let drift = recount.drift(stored.get(recount.post.as_str()).copied().unwrap_or(0));
+            let drift = recount.drift(stored.get(&recount.post).copied().unwrap_or(0));
             let Recount { post, likes, offset, .. } = recount.clone();
             (drift != 0).then_some(Correction { post, likes, offset, drift })
         });

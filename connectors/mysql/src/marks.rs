@@ -9,14 +9,13 @@ use crate::{Error, Mysql};
 
 /// One statement moves all marks. None goes back, each moves, and none stays below what any had
 /// before: so whoever has passed the oldest of them has passed this statement in every partition.
-const SET_DUE: &str = "UPDATE partition_marks
-     SET at = GREATEST(UTC_TIMESTAMP(6), at + INTERVAL 1 MICROSECOND,
-       (SELECT at + INTERVAL 1 MICROSECOND FROM (SELECT MAX(at) AS at FROM partition_marks) AS newest))
-     WHERE at <= UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND OR at > UTC_TIMESTAMP(6)";
-
-const SET_NOW: &str = "UPDATE partition_marks
+const SET_MARKS: &str = "UPDATE partition_marks
      SET at = GREATEST(UTC_TIMESTAMP(6), at + INTERVAL 1 MICROSECOND,
        (SELECT at + INTERVAL 1 MICROSECOND FROM (SELECT MAX(at) AS at FROM partition_marks) AS newest))";
+
+/// Also a mark that is ahead of a clock that was set back.
+const IF_DUE: &str =
+    "WHERE at <= UTC_TIMESTAMP(6) - INTERVAL ? MICROSECOND OR at > UTC_TIMESTAMP(6)";
 
 const OLDEST: &str =
     "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', MIN(at)) FROM partition_marks";
@@ -55,7 +54,7 @@ impl Mysql {
         let interval = i64::try_from(interval.as_micros()).unwrap_or(i64::MAX);
         self.within(async {
             let mut conn = self.conn().await?;
-            conn.exec_drop(SET_DUE, (interval,)).await?;
+            conn.exec_drop(format!("{SET_MARKS} {IF_DUE}"), (interval,)).await?;
             Ok(conn.affected_rows() > 0)
         })
         .await
@@ -66,7 +65,7 @@ impl Mysql {
     pub async fn set_all_marks(&self) -> Result<Option<Micros>, Error> {
         self.within(async {
             let mut conn = self.conn().await?;
-            conn.query_drop(SET_NOW).await?;
+            conn.query_drop(SET_MARKS).await?;
             let oldest: Option<Option<i64>> = conn.query_first(OLDEST).await?;
             Ok(oldest.flatten().map(Micros))
         })

@@ -66,9 +66,7 @@ async fn wait_running(connect: &Connect, name: &str, until: Instant) -> anyhow::
         let status = connect.status(name).await;
         match &status {
             Ok(Some(status)) if status.is_running() => return Ok(()),
-            Ok(Some(status))
-                if ["PAUSED", "STOPPED"].contains(&status.connector.state.as_str()) =>
-            {
+            Ok(Some(status)) if status.is_stopped() => {
                 bail!(
                     "connector {name} is {}: somebody has stopped it, and no like is counted; \
                      `curl -X PUT {}/connectors/{name}/resume` starts it again",
