@@ -3,18 +3,14 @@
 
 use std::time::{Duration, Instant};
 
-use likewise_tests::{Api, Oracle, fresh, setting};
+use likewise_tests::{Api, Oracle, fresh, metric, setting};
 use mysql_async::prelude::Queryable as _;
 
 /// What the reconciler promises, from the cut on.
 const FLOWS_AGAIN_WITHIN: Duration = Duration::from_secs(20);
 
 async fn restarts() -> f64 {
-    let url = format!("{}/metrics", setting("RECONCILER_URL"));
-    let text = reqwest::get(url).await.expect("it answers").text().await.expect("text");
-    let line =
-        text.lines().find_map(|line| line.strip_prefix("likewise_connector_restarts_total "));
-    line.and_then(|value| value.parse().ok()).expect("a counter")
+    metric("RECONCILER", "likewise_connector_restarts_total").await
 }
 
 #[tokio::test]

@@ -204,6 +204,116 @@ async fn a_recount_sets_the_count_and_closes_the_repair_that_stands_before_it() 
     base.drop().await;
 }
 
+/// The same as through the first source, in another server's history.
+fn of_another_source(entry: Entry) -> Entry {
+    let Entry::Change(change) = entry else { return entry };
+    Entry::Change(Change { source: SourceName("other".into()), ..change })
+}
+
+fn recount_of(transaction: u64, post: &str, likes: i64) -> Entry {
+    change(transaction, RowChange::Recount { post: PostId::from_log(post), likes })
+}
+
+/// L6: an unlike from one source before its like from another; also where a recount falls between the two.
+#[tokio::test]
+async fn a_recount_sets_the_share_of_its_own_source_alone() {
+    let base = Database::with_generation().await;
+    let (claim, checkpoint) = base.claim(0).await;
+    let mut checkpoint = checkpoint;
+    let mut commit = async |entries: Vec<Entry>| {
+        let batch = batch(checkpoint.clone(), entries);
+        checkpoint = batch.checkpoint.clone();
+        base.store.commit(&claim, &batch).await.expect("it commits").corrections
+    };
+    commit(vec![edge(1, "a", 1), edge(2, "a", 1), edge(3, "b", 1)]).await;
+    commit(vec![of_another_source(edge(1, "a", -1)), edge(4, "b", 1)]).await;
+    assert_eq!((base.sum("a").await, base.sum("b").await), (1, 2));
+
+    assert_eq!(commit(vec![recount_of(5, "a", 2)]).await, [], "the first source's share was right");
+    assert_eq!(base.sum("a").await, 1);
+    commit(vec![edge(6, "a", 1), of_another_source(edge(2, "a", 1)), edge(7, "a", 1)]).await;
+    assert_eq!(base.sum("a").await, 4);
+
+    let wrong = commit(vec![of_another_source(recount_of(3, "a", 5)), edge(8, "a", -1)]).await;
+    assert_eq!(wrong.iter().map(|correction| correction.drift).collect::<Vec<_>>(), [5]);
+    assert_eq!(base.sum("a").await, 8, "3 of the first source and 5 of the other");
+    base.drop().await;
+}
+
+/// L12a: `as_of` goes on where it stood only if the doubt is older than the recount of everything.
+#[tokio::test]
+async fn as_of_goes_on_after_a_recount_of_everything_that_came_after_the_doubt() {
+    let base = Database::with_generation().await;
+    let (claim, checkpoint) = base.claim(0).await;
+    let mark = |transaction, before, at| {
+        change(transaction, RowChange::Mark { before: Some(Micros(before)), at: Micros(at) })
+    };
+    let gap = batch(checkpoint, [mark(1, 0, 10), mark(2, 70, 80), mark(3, 80, 90)]);
+    base.store.commit(&claim, &gap).await.expect("it commits");
+    let status = async || base.store.partitions(1).await.expect("it reads").remove(0);
+    let standing = status().await;
+    assert_eq!((standing.as_of, standing.passed), (Some(Micros(10)), Some(Micros(90))));
+    assert_eq!(standing.stands_since, Some(1));
+    assert!(base.store.stands(1).await.expect("it reads"));
+
+    let go_on = async |offset| {
+        base.store.let_as_of_go_on(1, TOPIC, &[(0, offset)]).await.expect("MongoDB answers")
+    };
+    assert_eq!(go_on(1).await, 0, "the doubt arose later than the posts were listed");
+    assert_eq!(go_on(3).await, 1);
+    assert_eq!(status().await.as_of, Some(Micros(90)));
+    assert!(!base.store.stands(1).await.expect("it reads"));
+    let late = batch(gap.checkpoint, [mark(4, 90, 95)]);
+    let fenced = base.store.commit(&claim, &late).await;
+    assert!(matches!(fenced, Err(CommitError::Fenced)), "its owner must read the checkpoint again");
+    base.drop().await;
+}
+
+/// A sum below zero is in doubt, and a doubt about one that is not is not raised.
+#[tokio::test]
+async fn a_sum_below_zero_is_found_and_repaired() {
+    let base = Database::with_generation().await;
+    let (claim, checkpoint) = base.claim(0).await;
+    let first = batch(checkpoint, [edge(1, "a", -1), edge(2, "b", 1)]);
+    base.store.commit(&claim, &first).await.expect("it commits");
+    let negative = async || base.store.negative_sums(1, 10).await.expect("it reads");
+    assert_eq!(negative().await, [PostId::from_log("a")]);
+    let doubt = async |post| {
+        let post = PostId::from_log(post);
+        base.store.doubt_negative_sum(1, TOPIC, 0, &post).await.expect("MongoDB answers")
+    };
+    assert!(doubt("a").await && !doubt("b").await);
+    assert_eq!(negative().await, [], "it is in doubt already");
+    assert_eq!(base.store.open_repairs(1).await.expect("it reads"), 1);
+
+    let settled = batch(first.checkpoint, [recount_of(3, "a", 2)]);
+    base.store.commit(&claim, &settled).await.expect("it commits");
+    assert_eq!((base.sum("a").await, base.store.open_repairs(1).await.expect("it reads")), (2, 0));
+    base.drop().await;
+}
+
+/// A halted generation is not counted, and new positions make every change new.
+#[tokio::test]
+async fn a_halted_generation_goes_on_with_new_positions() {
+    let base = Database::with_generation().await;
+    let (claim, checkpoint) = base.claim(0).await;
+    let first = batch(checkpoint, [edge(9, "a", 1)]);
+    base.store.commit(&claim, &first).await.expect("it commits");
+    base.store.halt(1, "a reset server").await.expect("MongoDB answers");
+    let refused = base.store.claim(1, TOPIC, 0, LOG, "test").await.expect_err("it is halted");
+    assert!(refused.to_string().contains("a reset server"), "{refused}");
+
+    base.store.begin_new_positions(1).await.expect("MongoDB answers");
+    let fenced = base.store.commit(&claim, &batch(first.checkpoint, [edge(10, "a", 1)])).await;
+    assert!(matches!(fenced, Err(CommitError::Fenced)));
+    let (claim, checkpoint) = base.claim(0).await;
+    let second = batch(checkpoint, [edge(1, "a", 1)]);
+    assert_eq!(second.tally.repeats, 0);
+    base.store.commit(&claim, &second).await.expect("it commits");
+    assert_eq!(base.sum("a").await, 2);
+    base.drop().await;
+}
+
 #[tokio::test]
 async fn what_must_not_be_counted_is_refused() {
     let base = Database::new().await;

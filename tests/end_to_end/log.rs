@@ -3,16 +3,13 @@
 use std::time::Duration;
 
 use likewise_core::partition_of;
-use likewise_tests::{Api, Log, Oracle, eventually, fresh, setting};
+use likewise_tests::{Api, Log, Oracle, eventually, fresh, likewise, metric, setting};
 use mysql_async::prelude::Queryable as _;
 use rdkafka::Message as _;
 
 /// A counter of the aggregator.
 async fn counter(name: &str) -> f64 {
-    let url = format!("{}/metrics", setting("AGGREGATOR_URL"));
-    let text = reqwest::get(url).await.expect("it answers").text().await.expect("text");
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("no counter {name}"))
+    metric("AGGREGATOR", name).await
 }
 
 async fn counter_passes(name: &str, before: f64, by: f64) {
@@ -90,6 +87,37 @@ async fn snapshot_rows_tombstones_and_foreign_records_count_nothing_and_stop_not
     api.like("ben", &post).await;
     assert_eq!(oracle.agrees(&[&post]).await, [2]);
     assert!(counter("likewise_snapshot_rows_total").await >= before + 100.0);
+}
+
+/// L6: an unlike from one source before its like from another, with a recount between the two.
+#[tokio::test]
+async fn an_unlike_from_one_source_before_its_like_from_another_comes_out_even() {
+    let (api, oracle, log, post) = (Api::new(), Oracle::new(), Log::at_end().await, fresh("post"));
+    api.like("ann", &post).await;
+    let like: serde_json::Value =
+        serde_json::from_slice(log.next_of(&post).await.payload().expect("a value")).expect("JSON");
+    assert_eq!(oracle.agrees(&[&post]).await, [1]);
+    let elsewhere = |source: &str| {
+        let mut record = like.clone();
+        let server = uuid::Uuid::new_v4();
+        record["source"]["name"] = source.into();
+        record["source"]["gtid"] = format!("{server}:1").into();
+        record
+    };
+    let mut unlike = elsewhere("shard-1");
+    unlike["op"] = "d".into();
+    unlike["before"] = unlike["after"].take();
+    log.append(&post, Some(unlike.to_string().as_bytes())).await;
+    eventually("the unlike is counted", Duration::from_secs(30), async || {
+        (api.count(&post).await.json["count"] == 0).then_some(())
+    })
+    .await;
+    let recounted = likewise(&["recount", &post]).await;
+    assert!(recounted.status.success(), "{recounted:?}");
+    log.next_of(&post).await;
+    log.next_of(&post).await;
+    log.append(&post, Some(elsewhere("shard-2").to_string().as_bytes())).await;
+    assert_eq!(oracle.agrees(&[&post]).await, [1]);
 }
 
 /// A copy in another partition, as a mirror or a restore may leave it, is not counted again: there

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures_util::future::join_all;
-use likewise_tests::{Api, Log, Oracle, fresh, likewise, setting};
+use likewise_tests::{Api, Log, Oracle, eventually, fresh, likewise, setting};
 use mongodb::bson::{Document, doc};
 use rdkafka::Message as _;
 use serde_json::Value;
@@ -112,14 +113,48 @@ async fn an_unreadable_record_is_kept_aside_and_its_post_is_repaired() {
     log.append(&post, Some(b"not json")).await;
     // A drain waits for repairs too.
     assert_eq!(oracle.agrees(&[&post]).await, [1]);
-    let client = mongodb::Client::with_uri_str(setting("MONGODB_URI")).await.expect("a client");
-    let letters = client.database("likewise").collection::<Document>("dead_letters");
-    let payload = mongodb::bson::Binary {
-        subtype: mongodb::bson::spec::BinarySubtype::Generic,
-        bytes: b"not json".to_vec(),
-    };
-    let letter = letters.find_one(doc! { "payload": payload }).await.expect("MongoDB answers");
-    assert!(
-        letter.is_some_and(|letter| letter.contains_key("reason") && letter.contains_key("offset"))
-    );
+
+    let listed = json_of(&["dead-letters", "list", "--limit", "100000", "--json"]).await;
+    let letters = listed.as_array().expect("a list");
+    let letter = letters.iter().find(|letter| letter["post_id"] == *post).expect("it is kept");
+    assert_eq!(letter["payload"], "not json");
+    let place = format!("{}/{}", letter["partition"], letter["offset"]);
+    assert_eq!(json_of(&["dead-letters", "show", &place, "--json"]).await, *letter);
+
+    // Retrying means a recount, never applying it.
+    counts()
+        .await
+        .update_one(doc! { "_id": &post }, doc! { "$set": { "n": 5_i64 } })
+        .await
+        .expect("it is planted");
+    let retried = likewise(&["dead-letters", "retry", &place]).await;
+    assert!(retried.status.success(), "{retried:?}");
+    assert_eq!(oracle.agrees(&[&post]).await, [1]);
+    let gone = likewise(&["dead-letters", "show", &place]).await;
+    assert!(!gone.status.success() && String::from_utf8_lossy(&gone.stderr).contains(&place));
+}
+
+async fn json_of(arguments: &[&str]) -> Value {
+    let output = likewise(arguments).await;
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// A sum below zero is answered as 0, and recounted when it stays.
+#[tokio::test]
+async fn a_sum_that_stays_below_zero_is_recounted() {
+    let (api, oracle, post) = (Api::new(), Oracle::new(), fresh("post"));
+    api.like("ann", &post).await;
+    oracle.agrees(&[&post]).await;
+    let counts = counts().await;
+    counts
+        .update_one(doc! { "_id": &post }, doc! { "$set": { "n": -3_i64 } })
+        .await
+        .expect("it is planted");
+    assert_eq!(api.count(&post).await.json["count"], 0);
+    eventually("the post is recounted", Duration::from_secs(30), async || {
+        (api.count(&post).await.json["count"] == 1).then_some(())
+    })
+    .await;
+    assert_eq!(oracle.agrees(&[&post]).await, [1]);
 }

@@ -50,3 +50,22 @@ pub async fn start_what_is_missing() {
     let started = Command::new(up).stdin(Stdio::null()).output().await.expect("scripts/up starts");
     assert!(started.status.success(), "{started:?}");
 }
+
+/// A counter or gauge of the role at `LIKEWISE_<role>_URL`; 0 before its first event.
+///
+/// # Panics
+/// If the role does not answer.
+pub async fn metric(role: &str, name: &str) -> f64 {
+    metric_at(&crate::setting(&format!("{role}_URL")), name).await
+}
+
+/// A counter or gauge of the role at an address.
+///
+/// # Panics
+/// If it does not answer.
+pub async fn metric_at(url: &str, name: &str) -> f64 {
+    let answer = reqwest::get(format!("{url}/metrics")).await.expect("it answers");
+    let text = answer.text().await.expect("text");
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.and_then(|value| value.parse().ok()).unwrap_or(0.0)
+}

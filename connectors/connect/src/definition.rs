@@ -24,6 +24,14 @@ impl Definition {
         serde_json::from_str(DEFINITION).expect("debezium/connector.json is valid")
     }
 
+    /// Its name as a source, in every change that comes through it.
+    ///
+    /// # Panics
+    /// If `debezium/connector.json` has no `topic.prefix`.
+    pub fn source(&self) -> &str {
+        self.config.get("topic.prefix").expect("debezium/connector.json names its source")
+    }
+
     /// Whether a registered connector has these settings. Kafka Connect adds the name to them.
     pub fn equals(&self, registered: &BTreeMap<String, String>) -> bool {
         let settings = |config: &BTreeMap<String, String>| {
@@ -41,6 +49,7 @@ mod tests {
     #[test]
     fn the_projects_definition_is_valid_and_known_again_with_its_name_added() {
         let definition = Definition::of_project();
+        assert_eq!(definition.source(), "likewise");
         let mut registered = definition.config.clone();
         registered.insert("name".to_owned(), definition.name.clone());
         assert!(definition.equals(&registered));

@@ -10,8 +10,6 @@ use crate::gtid::Gtid;
 
 /// The database that the three tables are in.
 const DATABASE: &str = "likewise";
-/// How much of an unreadable value is kept.
-const MAX_PAYLOAD_BYTES: usize = 4096;
 
 /// Reads one record. Whatever the bytes are, the answer is an entry: what cannot be read is poison,
 /// with the post it was about where the row or the key names one.
@@ -20,10 +18,9 @@ pub fn decode(key: Option<&[u8]>, value: Option<&[u8]>) -> Entry {
         return Entry::Skip(Skip::Tombstone);
     };
     let key = key.and_then(|key| std::str::from_utf8(key).ok());
-    let poison = |reason, post: Option<&str>| Entry::Poison {
-        reason,
-        post: post.filter(|post| is_post(post)).map(PostId::from_log),
-        payload: value[..value.len().min(MAX_PAYLOAD_BYTES)].to_vec(),
+    let poison = |reason, post: Option<&str>| {
+        let post = post.filter(|post| is_post(post)).map(PostId::from_log);
+        Entry::poison(reason, post, value)
     };
     let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(value) else {
         return poison(Poison::NotAnEnvelope, key);

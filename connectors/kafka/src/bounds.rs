@@ -1,33 +1,89 @@
 //! What the log holds, asked from Kafka by a client of its own that belongs to no group.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use likewise_core::{LogBounds, Offset};
+use likewise_core::{Fingerprint, LogBounds, Offset};
 use rdkafka::ClientConfig;
+use rdkafka::Message as _;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::BorrowedMessage;
+use rdkafka::topic_partition_list::{Offset as StartOffset, TopicPartitionList};
 
 use crate::Error;
 
 /// How long Kafka has for an answer.
 const DEADLINE: Duration = Duration::from_secs(3);
 
-/// Asks for the size of a topic; clones share the client.
+/// Asks for the size of a topic, and for single records; clones share the clients.
 #[derive(Clone)]
 pub struct Bounds {
     client: Arc<BaseConsumer>,
+    /// Reads one record at a time.
+    reader: Arc<Mutex<BaseConsumer>>,
     topic: String,
 }
 
 impl Bounds {
     /// Makes the client. Waits for no server.
     pub fn new(brokers: &str, topic: &str) -> Result<Self, Error> {
-        let client: BaseConsumer = ClientConfig::new()
+        let mut config = ClientConfig::new();
+        config
             .set("bootstrap.servers", brokers)
             .set("client.id", "likewise-bounds")
-            .set("allow.auto.create.topics", "false")
+            .set("allow.auto.create.topics", "false");
+        let client: BaseConsumer = config.create()?;
+        // Assigned by hand it joins no group, but librdkafka wants a name.
+        let reader: BaseConsumer = config
+            .set("group.id", "likewise-bounds")
+            .set("enable.auto.commit", "false")
+            .set("auto.offset.reset", "error")
+            .set("isolation.level", "read_committed")
+            // Tells "there is nothing" from "there was no answer".
+            .set("enable.partition.eof", "true")
+            .set("fetch.message.max.bytes", "65536")
             .create()?;
-        Ok(Self { client: Arc::new(client), topic: topic.to_owned() })
+        let (client, reader) = (Arc::new(client), Arc::new(Mutex::new(reader)));
+        Ok(Self { client, reader, topic: topic.to_owned() })
+    }
+
+    /// The first record that a reader of committed records finds from `offset` on, with its offset. None
+    /// when the log has no such offset, or nothing to read from there on.
+    pub async fn record_from(
+        &self,
+        partition: u32,
+        offset: Offset,
+    ) -> Result<Option<(Offset, Fingerprint)>, Error> {
+        self.ask(move |this| {
+            let reader = this.reader.lock().expect("no holder of the lock panics");
+            let mut list = TopicPartitionList::new();
+            list.add_partition_offset(
+                &this.topic,
+                partition.cast_signed(),
+                StartOffset::Offset(offset),
+            )?;
+            reader.assign(&list)?;
+            let read = reader.poll(DEADLINE).transpose().map(|record| {
+                let found = |record: BorrowedMessage<'_>| {
+                    (record.offset(), Fingerprint::of(record.key(), record.payload()))
+                };
+                record.map(found)
+            });
+            reader.unassign()?;
+            match read {
+                Ok(None) => {
+                    let code = RDKafkaErrorCode::OperationTimedOut;
+                    Err(Error::Unavailable(KafkaError::MessageConsumption(code)))
+                }
+                Err(KafkaError::PartitionEOF(_)) => Ok(None),
+                read => match read.map_err(Error::from) {
+                    Err(Error::OutsideLog(_)) => Ok(None),
+                    read => read,
+                },
+            }
+        })
+        .await
     }
 
     /// The number of partitions of the topic.

@@ -1,8 +1,8 @@
 //! The change log in Kafka: its topics, the membership of the consumer group, and one queue of
 //! records per partition.
 //!
-//! Start offsets come from the caller's checkpoints alone: nothing is ever committed to Kafka, and
-//! an offset outside the log is an error, never a jump.
+//! Start offsets come from the caller's checkpoints alone, and an offset outside the log is an error, never
+//! a jump. An offset is committed to Kafka only to ask the group's coordinator who owns a partition.
 
 mod bounds;
 mod error;

@@ -3,16 +3,26 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use likewise_core::{LogBounds, Offset};
+use likewise_core::{Fingerprint, LogBounds, Offset};
 use rdkafka::ClientConfig;
 use rdkafka::Message as _;
 use rdkafka::consumer::stream_consumer::StreamPartitionQueue;
-use rdkafka::consumer::{Consumer as _, StreamConsumer};
+use rdkafka::consumer::{CommitMode, Consumer as _, StreamConsumer};
+use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::message::BorrowedMessage;
+use rdkafka::topic_partition_list::{Offset as StartOffset, TopicPartitionList};
 use tokio::sync::mpsc;
 
 use crate::membership::{Assignment, Event, Membership};
 use crate::{Bounds, Error};
+
+/// What the coordinator answers to a member that it has dropped.
+const DROPPED: [RDKafkaErrorCode; 4] = [
+    RDKafkaErrorCode::IllegalGeneration,
+    RDKafkaErrorCode::UnknownMemberId,
+    RDKafkaErrorCode::FencedInstanceId,
+    RDKafkaErrorCode::AssignmentLost,
+];
 
 /// How often one and the same error is logged.
 const SAY_EVERY: Duration = Duration::from_secs(10);
@@ -146,6 +156,43 @@ impl ChangeLog {
     /// What the log holds of a partition.
     pub async fn bounds(&self, partition: u32) -> Result<LogBounds, Error> {
         self.bounds.of(partition).await
+    }
+
+    /// The first record from `offset` on; see [`Bounds::record_from`].
+    pub async fn record_from(
+        &self,
+        partition: u32,
+        offset: Offset,
+    ) -> Result<Option<(Offset, Fingerprint)>, Error> {
+        self.bounds.record_from(partition, offset).await
+    }
+
+    /// Whether the group still gives the partition to this member, asked from its coordinator: a member that
+    /// was frozen may have been dropped without knowing it. The question is a commit of `counted`, the
+    /// first offset that is not counted, which the coordinator refuses to a member of an older generation
+    /// of the group; nobody reads it.
+    pub async fn confirm(
+        &self,
+        partition: u32,
+        assignment: Assignment,
+        counted: Offset,
+    ) -> Result<bool, Error> {
+        if !self.holds(partition, assignment) {
+            return Ok(false);
+        }
+        let mut list = TopicPartitionList::new();
+        let offset = StartOffset::Offset(counted);
+        list.add_partition_offset(&self.topic, partition.cast_signed(), offset)
+            .expect("an offset of ours is never negative");
+        let consumer = self.consumer.clone();
+        let asked = tokio::task::spawn_blocking(move || consumer.commit(&list, CommitMode::Sync));
+        match asked.await.expect("a question does not panic") {
+            Ok(()) => Ok(self.holds(partition, assignment)),
+            Err(error) => match error.rdkafka_error_code() {
+                Some(code) if DROPPED.contains(&code) => Ok(false),
+                _ => Err(error.into()),
+            },
+        }
     }
 
     /// Whether the assignment stands, as far as this member knows.

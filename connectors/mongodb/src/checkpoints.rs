@@ -2,15 +2,18 @@
 //!
 //! ```text
 //! { _id: "1/likewise.changes/0", generation: 1, topic: "likewise.changes", partition: 0,
-//!   epoch: 3, next_offset: 1042, owner: "host/4711",
+//!   epoch: 3, next_offset: 1042, last_record: 391027455, owner: "host/4711", sources: ["likewise"],
 //!   positions: [{ source, server_uuid, tag, server_id, transaction, file, pos, row, total_order }],
-//!   as_of: [{ source, at }], as_of_stands: false }
+//!   marks: [{ source, at }], as_of: [{ source, at }], stands_since: null }
 //! ```
 //! Times are microseconds since the epoch on MySQL's clock; every number is an Int64.
 
+use std::collections::BTreeMap;
+
 use futures_util::TryStreamExt as _;
 use likewise_core::{
-    BinlogFile, Checkpoint, Epoch, GenerationId, Micros, Offset, Position, Server, SourceName,
+    BinlogFile, Checkpoint, Epoch, Fingerprint, GenerationId, Micros, Offset, Position, Positions,
+    Server, SourceName,
 };
 use mongodb::bson::{Document, deserialize_from_document, doc, serialize_to_bson};
 use serde::{Deserialize, Serialize};
@@ -28,10 +31,12 @@ pub(crate) struct CheckpointDocument {
     pub(crate) epoch: Epoch,
     pub(crate) next_offset: Offset,
     pub(crate) owner: String,
+    pub(crate) last_record: Option<i64>,
+    pub(crate) sources: Vec<String>,
     pub(crate) positions: Vec<PositionDocument>,
-    pub(crate) as_of: Vec<AsOfDocument>,
-    #[serde(default)]
-    pub(crate) as_of_stands: bool,
+    pub(crate) marks: Vec<MarkDocument>,
+    pub(crate) as_of: Vec<MarkDocument>,
+    pub(crate) stands_since: Option<Offset>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -48,7 +53,7 @@ pub(crate) struct PositionDocument {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct AsOfDocument {
+pub(crate) struct MarkDocument {
     source: String,
     at: i64,
 }
@@ -62,12 +67,20 @@ pub struct PartitionStatus {
     pub epoch: Epoch,
     /// The first offset that is not counted.
     pub next_offset: Offset,
+    /// The record before it; none before the first one.
+    pub last_record: Option<Fingerprint>,
     /// Who claimed it last.
     pub owner: String,
     /// Every like committed before is counted.
     pub as_of: Option<Micros>,
-    /// Whether `as_of` stands still until everything was recounted.
-    pub as_of_stands: bool,
+    /// The last mark passed: later than `as_of` where that stands.
+    pub passed: Option<Micros>,
+    /// Whether every source that was met has passed a mark.
+    pub every_source_marks: bool,
+    /// Where the log gave rise to doubt in any count: `as_of` stands until everything was recounted.
+    pub stands_since: Option<Offset>,
+    /// How far it is counted of each source and server.
+    pub positions: Positions,
 }
 
 pub(crate) fn checkpoint_id(generation: GenerationId, topic: &str, partition: u32) -> String {
@@ -85,31 +98,46 @@ pub(crate) fn read(document: Document) -> Result<CheckpointDocument, Error> {
 /// The fields that counting moves, as the argument of a `$set`.
 pub(crate) fn progress(checkpoint: &Checkpoint) -> Result<Document, Error> {
     let positions: Vec<_> = checkpoint.positions.iter().map(position_document).collect();
-    let as_of: Vec<_> = checkpoint
-        .as_of
-        .iter()
-        .map(|(source, at)| AsOfDocument { source: source.to_string(), at: at.0 })
-        .collect();
+    let sources: Vec<_> = checkpoint.sources.iter().map(ToString::to_string).collect();
     Ok(doc! {
         "next_offset": checkpoint.next_offset,
+        "last_record": checkpoint.last_record.map(|record| i64::from(record.0)),
+        "sources": sources,
         "positions": serialize_to_bson(&positions).map_err(malformed)?,
-        "as_of": serialize_to_bson(&as_of).map_err(malformed)?,
-        "as_of_stands": checkpoint.as_of_stands,
+        "marks": serialize_to_bson(&mark_documents(&checkpoint.marks)).map_err(malformed)?,
+        "as_of": serialize_to_bson(&mark_documents(&checkpoint.as_of)).map_err(malformed)?,
+        "stands_since": checkpoint.stands_since,
     })
 }
 
 impl CheckpointDocument {
     pub(crate) fn checkpoint(&self) -> Result<Checkpoint, Error> {
+        let last_record = self.last_record.map(u32::try_from).transpose().map_err(malformed)?;
         let positions =
             self.positions.iter().map(PositionDocument::read).collect::<Result<_, _>>()?;
-        let as_of = self
-            .as_of
-            .iter()
-            .map(|as_of| (SourceName(as_of.source.as_str().into()), Micros(as_of.at)))
-            .collect();
-        let as_of_stands = self.as_of_stands;
-        Ok(Checkpoint { next_offset: self.next_offset, positions, as_of, as_of_stands })
+        Ok(Checkpoint {
+            next_offset: self.next_offset,
+            last_record: last_record.map(Fingerprint),
+            sources: self.sources.iter().map(|source| SourceName(source.into())).collect(),
+            positions,
+            marks: read_marks(&self.marks),
+            as_of: read_marks(&self.as_of),
+            stands_since: self.stands_since,
+        })
     }
+}
+
+fn mark_documents(marks: &BTreeMap<SourceName, Micros>) -> Vec<MarkDocument> {
+    let document = |(source, at): (&SourceName, &Micros)| MarkDocument {
+        source: source.to_string(),
+        at: at.0,
+    };
+    marks.iter().map(document).collect()
+}
+
+fn read_marks(documents: &[MarkDocument]) -> BTreeMap<SourceName, Micros> {
+    let mark = |mark: &MarkDocument| (SourceName(mark.source.as_str().into()), Micros(mark.at));
+    documents.iter().map(mark).collect()
 }
 
 fn position_document((source, position): (&SourceName, &Position)) -> PositionDocument {
@@ -183,17 +211,65 @@ impl Store {
             None => Ok(None),
         }
     }
+
+    /// The first offset of a partition that is not counted; none before it was first claimed.
+    pub async fn next_offset(
+        &self,
+        generation: GenerationId,
+        topic: &str,
+        partition: u32,
+    ) -> Result<Option<Offset>, Error> {
+        let id = checkpoint_id(generation, topic, partition);
+        let stored = self.within(self.collection(CHECKPOINTS).find_one(doc! { "_id": id })).await?;
+        stored.map(|stored| Ok(read(stored)?.next_offset)).transpose()
+    }
+
+    /// Lets `as_of` go on where it stands since before the given offset of its partition: everything
+    /// was recounted after that. A doubt that is newer stays. Answers with how many went on.
+    ///
+    /// The partition's epoch is raised, so that its owner drops what it has in hand and reads the
+    /// checkpoint again.
+    pub async fn let_as_of_go_on(
+        &self,
+        generation: GenerationId,
+        topic: &str,
+        recounted: &[(u32, Offset)],
+    ) -> Result<u64, Error> {
+        let mut went_on = 0;
+        for (partition, offset) in recounted {
+            let id = checkpoint_id(generation, topic, *partition);
+            let standing = doc! { "_id": id, "stands_since": { "$type": "long", "$lt": offset } };
+            let update = vec![doc! { "$set": {
+                "as_of": "$marks", "stands_since": null, "epoch": { "$add": ["$epoch", 1_i64] },
+            } }];
+            let checkpoints = self.collection(CHECKPOINTS);
+            went_on += self.within(checkpoints.update_one(standing, update)).await?.modified_count;
+        }
+        Ok(went_on)
+    }
+
+    /// Whether `as_of` stands in any partition of a generation: then every count of it is in doubt.
+    pub async fn stands(&self, generation: GenerationId) -> Result<bool, Error> {
+        let checkpoints = self.collection(CHECKPOINTS);
+        let standing = doc! { "generation": generation, "stands_since": { "$type": "long" } };
+        Ok(self.within(checkpoints.find_one(standing)).await?.is_some())
+    }
 }
 
 fn status(document: Document) -> Result<PartitionStatus, Error> {
     let document = read(document)?;
+    let checkpoint = document.checkpoint()?;
     Ok(PartitionStatus {
         partition: u32::try_from(document.partition).map_err(malformed)?,
         epoch: document.epoch,
         next_offset: document.next_offset,
-        as_of: document.checkpoint()?.as_of(),
-        as_of_stands: document.as_of_stands,
+        last_record: checkpoint.last_record,
         owner: document.owner,
+        as_of: checkpoint.as_of(),
+        passed: checkpoint.passed(),
+        every_source_marks: checkpoint.marks.len() == checkpoint.sources.len(),
+        stands_since: checkpoint.stands_since,
+        positions: checkpoint.positions,
     })
 }
 
@@ -215,8 +291,11 @@ mod tests {
         let checkpoint = Checkpoint {
             next_offset: 42,
             positions: [(source.clone(), position)].into_iter().collect(),
+            last_record: Some(Fingerprint(u32::MAX)),
+            sources: vec![source.clone()],
+            marks: [(source.clone(), Micros(1_795_990_384_247_558))].into(),
             as_of: [(source, Micros(1_795_990_384_247_557))].into(),
-            as_of_stands: true,
+            stands_since: Some(40),
         };
         let mut document = progress(&checkpoint).expect("it can be written");
         document.extend(doc! {

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 
-use likewise_core::{Batch, Offset, PostEffect, PostId, Recount};
+use likewise_core::{Batch, Offset, PostId, Recount};
 use mongodb::ClientSession;
-use mongodb::bson::spec::BinarySubtype;
-use mongodb::bson::{Binary, RawArrayBuf, RawDocumentBuf, doc, rawdoc};
+use mongodb::bson::{Document, RawArrayBuf, RawDocumentBuf, doc, rawdoc};
 
 use crate::checkpoints::{self, checkpoint_id};
+use crate::dead_letters;
+use crate::repairs::{repair_id, repair_statement};
+use crate::shares::{self, share_of};
 use crate::store::{CHECKPOINTS, DEAD_LETTERS, REPAIRS, counts_name};
 use crate::transaction::{Aborted, Statements, Stopped};
 use crate::{Claim, Error, Store, reads};
@@ -95,9 +97,10 @@ impl Statements for BatchStatements<'_> {
         }
         let corrections = store.corrections(session, claim, batch).await?;
         let counts = counts_name(claim.generation);
-        store.update_all(session, &counts, count_statements(batch)).await?;
+        store.update_all(session, &counts, shares::count_statements(batch)).await?;
         store.settle_repairs(session, claim, batch).await?;
-        store.update_all(session, DEAD_LETTERS, dead_letter_statements(claim, batch)).await?;
+        let letters = dead_letters::statements(claim, batch);
+        store.update_all(session, DEAD_LETTERS, letters).await?;
         Ok(corrections)
     }
 }
@@ -118,13 +121,14 @@ impl Store {
         let counts = self.counts(claim.generation);
         let mut cursor =
             counts.find(doc! { "_id": { "$in": posts } }).session(&mut *session).await?;
-        let mut stored: HashMap<PostId, i64> = HashMap::new();
+        let mut stored: HashMap<PostId, Document> = HashMap::new();
         while let Some(document) = cursor.next(&mut *session).await.transpose()? {
-            let (post, counted) = reads::counted(&document).map_err(stop)?;
-            stored.insert(post, counted.sum);
+            stored.insert(reads::counted(&document).map_err(stop)?.0, document);
         }
         let corrections = batch.recounts.iter().filter_map(|recount| {
-            let drift = recount.drift(stored.get(&recount.post).copied().unwrap_or(0));
+            let document = stored.get(&recount.post);
+            let drift =
+                recount.drift(document.map_or(0, |stored| share_of(stored, recount.source)));
             let Recount { post, likes, offset, .. } = recount.clone();
             (drift != 0).then_some(Correction { post, likes, offset, drift })
         });
@@ -169,82 +173,16 @@ impl Store {
         batch: &Batch,
     ) -> Result<(), Stopped<CommitError>> {
         let repairs = self.collection(REPAIRS);
-        let recounted: Vec<String> =
-            batch.recounts.iter().map(|recount| repair_id(claim, &recount.post)).collect();
+        let recounted = batch.recounts.iter();
+        let recounted: Vec<String> = recounted
+            .map(|recount| repair_id(claim.generation, &recount.post, recount.source))
+            .collect();
         if !recounted.is_empty() {
             let closed = doc! { "_id": { "$in": recounted } };
             repairs.delete_many(closed).session(&mut *session).await?;
         }
-        let raised: Vec<_> = batch
-            .repairs
-            .iter()
-            .map(|repair| {
-                rawdoc! {
-                    "q": { "_id": repair_id(claim, &repair.post) },
-                    "u": { "$set": {
-                        "generation": claim.generation,
-                        "post_id": repair.post.as_str(),
-                        "partition": i64::from(claim.partition),
-                        "offset": repair.offset,
-                        "reason": repair.reason.to_string(),
-                    } },
-                    "upsert": true,
-                }
-            })
-            .collect();
+        let raised = batch.repairs.iter();
+        let raised = raised.map(|repair| repair_statement(claim, repair)).collect();
         self.update_all(session, REPAIRS, raised).await
     }
-}
-
-fn repair_id(claim: &Claim, post: &PostId) -> String {
-    format!("{}/{post}", claim.generation)
-}
-
-/// One statement a post. A post with an open repair carries the flag `repair`, so that a read of
-/// the count alone knows.
-fn count_statements(batch: &Batch) -> Vec<RawDocumentBuf> {
-    let mut effects: HashMap<&PostId, (PostEffect, bool)> =
-        batch.counts.iter().map(|(post, effect)| (post, (*effect, false))).collect();
-    for repair in &batch.repairs {
-        effects.entry(&repair.post).or_default().1 = true;
-    }
-    effects
-        .into_iter()
-        .map(|(post, (effect, repair))| {
-            let update = match (effect.set, repair) {
-                (None, false) => rawdoc! { "$inc": { "n": effect.add } },
-                (None, true) => rawdoc! { "$inc": { "n": effect.add }, "$set": { "repair": true } },
-                (Some(likes), false) => rawdoc! {
-                    "$set": { "n": likes.saturating_add(effect.add) }, "$unset": { "repair": "" }
-                },
-                (Some(likes), true) => rawdoc! {
-                    "$set": { "n": likes.saturating_add(effect.add), "repair": true }
-                },
-            };
-            rawdoc! { "q": { "_id": post.as_str() }, "u": update, "upsert": true }
-        })
-        .collect()
-}
-
-/// Two generations read the same records: each letter is kept once.
-fn dead_letter_statements(claim: &Claim, batch: &Batch) -> Vec<RawDocumentBuf> {
-    batch
-        .dead_letters
-        .iter()
-        .map(|letter| {
-            let payload = Binary { subtype: BinarySubtype::Generic, bytes: letter.payload.clone() };
-            let id = format!("{}/{}/{}", claim.topic, claim.partition, letter.offset);
-            rawdoc! {
-                "q": { "_id": id },
-                "u": { "$setOnInsert": {
-                    "topic": claim.topic.as_str(),
-                    "partition": i64::from(claim.partition),
-                    "offset": letter.offset,
-                    "reason": letter.reason.to_string(),
-                    "payload": payload,
-                } },
-                "upsert": true,
-            }
-        })
-        .collect()
 }

@@ -1,15 +1,18 @@
 //! `generations`: which complete sets of counts there are, and which one is read.
 //!
 //! ```text
-//! { _id: 1, state: "counting", topic: "likewise.changes", starts: [0, 0, 0, 0], opened: [0, 2] }
+//! { _id: 1, state: "counting", topic: "likewise.changes", starts: [0, 0, 0, 0], opened: [0, 2],
+//!   halted: "why nothing of it may be counted" }
 //! { _id: "live", generation: 1 }
 //! ```
 
 use std::collections::BTreeSet;
 
 use likewise_core::{Generation, GenerationId, GenerationState, Offset};
+use mongodb::IndexModel;
 use mongodb::bson::{Document, deserialize_from_document, doc};
 use mongodb::error::{Error as Driver, ErrorKind, WriteFailure};
+use mongodb::options::IndexOptions;
 use serde::Deserialize;
 
 use crate::store::{CHECKPOINTS, GENERATIONS, REPAIRS, counts_name};
@@ -31,6 +34,7 @@ struct GenerationDocument {
     state: String,
     starts: Vec<Offset>,
     opened: Vec<i64>,
+    halted: Option<String>,
 }
 
 /// The generation that is read.
@@ -68,6 +72,7 @@ pub(crate) fn read(document: Document) -> Result<Generation, Error> {
         state,
         starts: document.starts,
         opened: opened.map_err(malformed)?,
+        halted: document.halted,
     })
 }
 
@@ -90,6 +95,7 @@ impl Store {
                     other => other?,
                 }
             }
+            self.create_indexes(FIRST).await?;
             let generation = doc! {
                 "_id": FIRST, "state": "counting", "topic": topic, "starts": starts.to_vec(),
                 "opened": [],
@@ -108,6 +114,35 @@ impl Store {
             self.within(update).await?;
         }
         Ok(made)
+    }
+
+    /// Makes the index that a generation's counts need, unless it is there.
+    pub async fn create_indexes(&self, generation: GenerationId) -> Result<(), Error> {
+        // Sums below zero are rare, and looked for often: the index holds nothing but them.
+        let negative = doc! { "n": { "$lt": 0_i64 } };
+        let options = IndexOptions::builder().partial_filter_expression(negative).build();
+        let index = IndexModel::builder().keys(doc! { "n": 1 }).options(options).build();
+        self.within(self.counts(generation).create_index(index)).await.map(drop)
+    }
+
+    /// Stops the counting of a generation, within seconds, until [`Store::begin_new_positions`].
+    pub async fn halt(&self, generation: GenerationId, reason: &str) -> Result<(), Error> {
+        let generations = self.collection(GENERATIONS);
+        let halted = doc! { "$set": { "halted": reason } };
+        self.within(generations.update_one(doc! { "_id": generation }, halted)).await.map(drop)
+    }
+
+    /// Forgets how far MySQL's history is counted, and lets a halted generation be counted again. From
+    /// here on every change is new, also one that was counted before: recount every post afterwards.
+    pub async fn begin_new_positions(&self, generation: GenerationId) -> Result<(), Error> {
+        // The raised epoch makes each owner read its checkpoint again.
+        let forget = doc! { "$set": { "positions": [] }, "$inc": { "epoch": 1_i64 } };
+        let checkpoints = self.collection(CHECKPOINTS);
+        let of_generation = doc! { "generation": generation };
+        self.within(checkpoints.update_many(of_generation, forget)).await?;
+        let generations = self.collection(GENERATIONS);
+        let go_on = doc! { "$unset": { "halted": "" } };
+        self.within(generations.update_one(doc! { "_id": generation }, go_on)).await.map(drop)
     }
 
     /// Counts or checkpoints without a generation are what is left of one that was lost: counting the

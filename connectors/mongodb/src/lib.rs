@@ -7,16 +7,21 @@
 mod checkpoints;
 mod claim;
 mod commit;
+mod dead_letters;
 mod error;
 mod generations;
 mod reads;
+mod repairs;
+mod shares;
 mod store;
 mod transaction;
 
 pub use checkpoints::PartitionStatus;
 pub use claim::{Claim, ClaimError};
 pub use commit::{CommitError, Committed, Correction};
+pub use dead_letters::KeptLetter;
 pub use error::Error;
 pub use generations::{FirstGeneration, Live};
-pub use reads::{Counted, OpenRepair};
+pub use reads::Counted;
+pub use repairs::OpenRepair;
 pub use store::{Store, StoreSettings};

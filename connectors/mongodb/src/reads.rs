@@ -1,10 +1,9 @@
 //! Reading counts.
 
 use futures_util::TryStreamExt as _;
-use likewise_core::{GenerationId, Offset, PostId};
+use likewise_core::{GenerationId, PostId};
 use mongodb::bson::{Document, doc};
 
-use crate::store::REPAIRS;
 use crate::{Error, Store};
 
 /// A post's stored sum.
@@ -16,17 +15,6 @@ pub struct Counted {
     pub repair: bool,
 }
 
-/// A post whose count is in doubt.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct OpenRepair {
-    /// In which generation.
-    pub generation: GenerationId,
-    /// Which post.
-    pub post: PostId,
-    /// Where in its partition the doubt arose.
-    pub offset: Offset,
-}
-
 /// Reads a document of a `counts_<generation>` collection.
 pub(crate) fn counted(document: &Document) -> Result<(PostId, Counted), Error> {
     let malformed = |error: mongodb::bson::error::Error| Error::Document {
@@ -35,7 +23,8 @@ pub(crate) fn counted(document: &Document) -> Result<(PostId, Counted), Error> {
     };
     let post = PostId::from_log(document.get_str("_id").map_err(malformed)?);
     let sum = document.get_i64("n").map_err(malformed)?;
-    Ok((post, Counted { sum, repair: document.get_bool("repair").unwrap_or(false) }))
+    let repair = document.get_document("repair").is_ok_and(|shares| !shares.is_empty());
+    Ok((post, Counted { sum, repair }))
 }
 
 impl Store {
@@ -44,28 +33,6 @@ impl Store {
         let counts = self.counts(generation);
         let document = self.within(counts.find_one(doc! { "_id": post.as_str() })).await?;
         document.as_ref().map_or(Ok(Counted::default()), |document| Ok(counted(document)?.1))
-    }
-
-    /// Posts that wait for a recount, in any generation: `limit` of them at most.
-    pub async fn repairs(&self, limit: i64) -> Result<Vec<OpenRepair>, Error> {
-        let repairs = self.collection(REPAIRS);
-        let cursor = self.within(repairs.find(doc! {}).limit(limit)).await?;
-        let documents: Vec<Document> = self.within(cursor.try_collect()).await?;
-        let read = |document: &Document| -> Result<OpenRepair, mongodb::bson::error::Error> {
-            Ok(OpenRepair {
-                generation: document.get_i64("generation")?,
-                post: PostId::from_log(document.get_str("post_id")?),
-                offset: document.get_i64("offset")?,
-            })
-        };
-        let repairs: Result<Vec<_>, _> = documents.iter().map(read).collect();
-        repairs.map_err(|error| Error::Document { collection: REPAIRS, what: error.to_string() })
-    }
-
-    /// How many posts wait for a recount.
-    pub async fn open_repairs(&self, generation: GenerationId) -> Result<u64, Error> {
-        let repairs = self.collection(REPAIRS);
-        self.within(repairs.count_documents(doc! { "generation": generation })).await
     }
 
     /// Hands every post with a sum other than 0 to `each`, ordered by the bytes of the id.

@@ -5,6 +5,7 @@
 
 mod edges;
 mod error;
+mod history;
 mod marks;
 mod migrations;
 mod pool;
@@ -13,5 +14,6 @@ mod truth;
 
 pub use edges::Written;
 pub use error::Error;
+pub use history::Gtid;
 pub use migrations::migrate;
 pub use pool::{Mysql, PoolSettings};

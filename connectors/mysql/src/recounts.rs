@@ -24,7 +24,8 @@ const RECOUNT: &str = "INSERT INTO post_recounts (post_id, likes, nonce, request
 /// How often a recount is run that meets deadlocks with likes.
 const ATTEMPTS: u32 = 20;
 
-const POSTS: &str = "SELECT DISTINCT post_id FROM post_likes FORCE INDEX (newest_likers_of_post)";
+const POSTS: &str = "SELECT DISTINCT post_id FROM post_likes FORCE INDEX (newest_likers_of_post)
+     ORDER BY post_id";
 
 impl Mysql {
     /// Writes a recount of the post. Likes of the post wait while it counts.
@@ -42,7 +43,8 @@ impl Mysql {
         .await
     }
 
-    /// Hands every post that has a row to `each`. Holds one row in memory at a time.
+    /// Hands every post that has a row to `each`, ordered by the bytes of the id. Holds one row in memory
+    /// at a time.
     pub async fn each_known_post(&self, mut each: impl AsyncFnMut(PostId)) -> Result<(), Error> {
         let mut conn = self.connection().await?;
         let mut rows = conn.query_iter(POSTS).await?;

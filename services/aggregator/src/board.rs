@@ -45,6 +45,11 @@ impl Board {
         self.lock().partitions.remove(&partition);
     }
 
+    /// Whether the partition is ours.
+    pub(crate) fn has(&self, partition: u32) -> bool {
+        self.lock().partitions.contains_key(&partition)
+    }
+
     /// Ready when the process is a member of the group and every partition of its is counted. A
     /// member without a partition stands by, and is ready.
     pub(crate) fn ready(&self) -> Result<(), String> {

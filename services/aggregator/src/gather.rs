@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use likewise_core::{Batch, Checkpoint, Fold, in_its_partition};
+use likewise_core::{Batch, Checkpoint, Fingerprint, Fold, in_its_partition};
 use likewise_debezium::decode;
 use likewise_kafka::{Error, PartitionQueue};
 use tokio::time::{Instant, timeout_at};
@@ -42,12 +42,14 @@ pub(crate) async fn gather(
     let mut fold = Fold::from(checkpoint);
     let mut bytes = 0;
     let mut record = queue.next().await?;
+    let mut taken;
     let end = Instant::now() + limits.age;
     loop {
         bytes += record.len();
-        let entry = decode(record.key(), record.value());
-        let entry = in_its_partition(entry, record.key(), partition.number, partition.of);
-        fold.apply(record.offset(), entry);
+        let (key, value) = (record.key(), record.value());
+        let entry = decode(key, value);
+        let entry = in_its_partition(entry, key, value, partition.number, partition.of);
+        taken = fold.apply(record.offset(), entry);
         if fold.records() >= limits.records
             || bytes >= limits.bytes
             || fold.set_aside() >= MOST_SET_ASIDE
@@ -60,5 +62,9 @@ pub(crate) async fn gather(
             Err(_) => break,
         };
     }
-    Ok(fold.finish())
+    let mut batch = fold.finish();
+    if taken {
+        batch.checkpoint.last_record = Some(Fingerprint::of(record.key(), record.value()));
+    }
+    Ok(batch)
 }

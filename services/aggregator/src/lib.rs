@@ -6,7 +6,7 @@
 mod board;
 mod gather;
 mod group;
-mod partitions;
+mod stop;
 mod telemetry;
 mod worker;
 
@@ -46,8 +46,8 @@ struct Shared {
     store: Store,
     log: ChangeLog,
     board: Board,
-    /// Why no partition may be counted at the moment: posts have moved between partitions.
-    moved: watch::Receiver<Option<String>>,
+    /// Why no partition may be counted at the moment.
+    stop: watch::Receiver<Option<String>>,
 }
 
 /// Counts until `shutdown`, then ends the batch in hand and leaves the group.
@@ -61,8 +61,8 @@ pub async fn run(
     telemetry::describe();
     let (log, events) = ChangeLog::join(&settings.log)?;
     let deadline = settings.request_deadline;
-    let (moved, told) = watch::channel(None);
-    let shared = Arc::new(Shared { settings, store, log, board: Board::default(), moved: told });
+    let (tell, stop) = watch::channel(None);
+    let shared = Arc::new(Shared { settings, store, log, board: Board::default(), stop });
 
     let readiness = {
         let shared = shared.clone();
@@ -79,8 +79,8 @@ pub async fn run(
 
     let mut tasks = Tasks::new(shutdown.clone());
     tasks.spawn("serving HTTP", serve(listener, app, shutdown.clone()));
-    let watching = partitions::watch(shared.clone(), moved, shutdown.clone());
-    tasks.spawn("watching the number of partitions", watching);
+    let watching = stop::watch(shared.clone(), tell, shutdown.clone());
+    tasks.spawn("watching for reasons to stop", watching);
     tasks.spawn("counting", group::follow(shared.clone(), events, shutdown));
     let outcome = tasks.join().await;
     // Whoever still holds it has ended by now; if not, the group notices the silence by itself.

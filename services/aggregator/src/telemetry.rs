@@ -7,6 +7,7 @@ use metrics::{Unit, counter, describe_counter, describe_histogram, gauge, histog
 pub(crate) const FENCED: &str = "likewise_fenced_commits_total";
 pub(crate) const RETRIES: &str = "likewise_transaction_retries_total";
 pub(crate) const COMMIT_RETRIES: &str = "likewise_commit_retries_total";
+pub(crate) const LOG_LOOKS: &str = "likewise_log_looks_total";
 pub(crate) const IN_DOUBT: &str = "likewise_commits_in_doubt_total";
 
 const CORRECTIONS: &str = "likewise_corrections_total";
@@ -55,6 +56,7 @@ pub(crate) fn describe() {
         (RETRIES, "Transactions run again after a transient error"),
         (COMMIT_RETRIES, "Commits sent again because their outcome was unknown"),
         (IN_DOUBT, "Commits whose outcome only a new claim could tell"),
+        (LOG_LOOKS, "Looks at whether the log is still the one that was counted"),
         (CORRECTIONS, "Recounts that found another number than was counted"),
         (DRIFT, "Likes by which those were wrong, without their sign"),
         (DEAD_LETTERS, "Records that could not be read"),
@@ -103,13 +105,13 @@ pub(crate) fn alarm(partition: u32, batch: &Batch) {
     if tally.truncates > 0 {
         tracing::error!(
             partition,
-            "a table was truncated: counts are in doubt until every post is recounted"
+            "a table was truncated: every count is in doubt; run `likewise recount --all`"
         );
     }
     if tally.gaps > 0 {
         tracing::error!(
             partition,
-            "the log has a gap: as_of stands still until every post is recounted"
+            "the log has a gap: as_of stands still; run `likewise recount --all`"
         );
     }
     if tally.snapshot_rows > 0 {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backon::{BackoffBuilder as _, ExponentialBuilder};
-use likewise_core::{Batch, Checkpoint};
+use likewise_core::{Batch, Checkpoint, Fingerprint, Refusal, know_again, read_from};
 use likewise_kafka::{Assignment, PartitionQueue};
 use likewise_mongodb::{Claim, ClaimError, CommitError, Committed};
 use metrics::counter;
@@ -24,9 +24,15 @@ enum Interrupted {
     Log(#[from] likewise_kafka::Error),
     #[error(transparent)]
     Commit(#[from] CommitError),
-    /// The topic has another number of partitions than the generation counts.
+    /// The log is not the one that was counted.
+    #[error(transparent)]
+    LogChanged(Refusal),
+    /// The group has given the partition to somebody else, and this member will hear of it.
+    #[error("the group has given the partition to another member")]
+    Dropped,
+    /// Nothing of the generation may be counted at the moment.
     #[error("{0}")]
-    Moved(String),
+    Stopped(String),
 }
 
 impl Interrupted {
@@ -34,7 +40,8 @@ impl Interrupted {
     /// puts it right, but the role is not ready and says why.
     fn passes(&self) -> bool {
         match self {
-            Self::Claim(ClaimError::Refused(_)) | Self::Moved(_) => false,
+            Self::Claim(ClaimError::Refused(_)) | Self::LogChanged(_) | Self::Stopped(_) => false,
+            Self::Dropped => true,
             Self::Claim(ClaimError::Store(error)) | Self::Commit(CommitError::Store(error)) => {
                 error.is_transient()
             }
@@ -107,13 +114,22 @@ impl Worker<'_> {
             return Ok(());
         }
         let bounds = log.bounds(partition).await?;
+        let counted = store.next_offset(settings.generation, &settings.log.topic, partition).await;
+        let counted = counted.map_err(ClaimError::Store)?;
+        if !log.confirm(partition, self.assignment, counted.unwrap_or(bounds.low)).await? {
+            return Err(Interrupted::Dropped);
+        }
         let (claim, mut checkpoint) = store
             .claim(settings.generation, &settings.log.topic, partition, bounds, &settings.owner)
             .await?;
         let claim = Arc::new(claim);
-        let Some(queue) = log.start(partition, self.assignment, checkpoint.next_offset)? else {
+        let from = read_from(&checkpoint, bounds.low);
+        let Some(queue) = log.start(partition, self.assignment, from)? else {
             return Ok(());
         };
+        if from < checkpoint.next_offset && !self.knows_again(&queue, &checkpoint).await? {
+            return Ok(());
+        }
         tracing::info!(partition, epoch = claim.epoch, offset = checkpoint.next_offset, "counting");
         self.tell(State::Counting);
         let place = Partition { number: partition, of: bounds.partitions };
@@ -124,6 +140,23 @@ impl Worker<'_> {
         Ok(())
     }
 
+    /// Reads the last record that was counted. False when the partition was taken away.
+    async fn knows_again(
+        &self,
+        queue: &PartitionQueue,
+        checkpoint: &Checkpoint,
+    ) -> Result<bool, Interrupted> {
+        let record = tokio::select! {
+            biased;
+            () = self.let_go.cancelled() => return Ok(false),
+            record = queue.next() => record?,
+        };
+        let found = Fingerprint::of(record.key(), record.value());
+        know_again(self.partition, checkpoint, record.offset(), found)
+            .map_err(Interrupted::LogChanged)?;
+        Ok(true)
+    }
+
     /// None when the partition was taken away; a batch half gathered is dropped.
     async fn next_batch(
         &self,
@@ -131,12 +164,12 @@ impl Worker<'_> {
         place: Partition,
         checkpoint: Checkpoint,
     ) -> Result<Option<Batch>, Interrupted> {
-        let mut moved = self.shared.moved.clone();
+        let mut stop = self.shared.stop.clone();
         tokio::select! {
             biased;
             () = self.let_go.cancelled() => Ok(None),
-            Ok(moved) = moved.wait_for(Option::is_some) => {
-                Err(Interrupted::Moved(moved.clone().unwrap_or_default()))
+            Ok(reason) = stop.wait_for(Option::is_some) => {
+                Err(Interrupted::Stopped(reason.clone().unwrap_or_default()))
             }
             batch = gather(queue, place, checkpoint, self.limits) => Ok(Some(batch?)),
         }

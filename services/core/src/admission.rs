@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Checkpoint, Offset};
+use crate::{Checkpoint, Fingerprint, Offset};
 
 /// The number of a generation, from 1.
 pub type GenerationId = i64;
@@ -21,6 +21,8 @@ pub struct Generation {
     pub starts: Vec<Offset>,
     /// The partitions that were claimed at least once, and so must have a checkpoint.
     pub opened: BTreeSet<u32>,
+    /// Why nothing of it may be counted until an operator has put it right.
+    pub halted: Option<String>,
 }
 
 impl Generation {
@@ -70,6 +72,9 @@ pub enum Refusal {
     /// The generation was dropped.
     #[error("generation {0} was dropped: it is not counted any more")]
     Dropped(GenerationId),
+    /// Somebody found that counting on would be wrong.
+    #[error("generation {0} is halted: {1}")]
+    Halted(GenerationId, String),
     /// Another number of partitions.
     #[error(
         "the topic has {found} partitions, generation {generation} counts {expected}: posts have moved; run `likewise rebuild --from-here`"
@@ -111,6 +116,42 @@ pub enum Refusal {
         /// The first offset that is not counted.
         next_offset: Offset,
     },
+    /// The last record that was counted is not there any more, and the log does not begin behind it.
+    #[error(
+        "partition {partition} of the log has another record at offset {offset} than was counted: it is another log, made anew under the same name; run `likewise rebuild --from-here`"
+    )]
+    AnotherLog {
+        /// Which partition.
+        partition: u32,
+        /// Where.
+        offset: Offset,
+    },
+}
+
+/// Where a claimed partition is read from: from the last record that was counted, where the log still
+/// holds it, because by it the log is known again ([`know_again`]).
+pub fn read_from(checkpoint: &Checkpoint, low: Offset) -> Offset {
+    match checkpoint.last_record {
+        Some(_) if low < checkpoint.next_offset => checkpoint.next_offset - 1,
+        _ => checkpoint.next_offset,
+    }
+}
+
+/// Checks the first record that comes from [`read_from`], at `offset`. A log that was made anew under the
+/// same name and has grown past the checkpoint has another one there.
+pub fn know_again(
+    partition: u32,
+    checkpoint: &Checkpoint,
+    offset: Offset,
+    found: Fingerprint,
+) -> Result<(), Refusal> {
+    let last = checkpoint.next_offset - 1;
+    match checkpoint.last_record {
+        Some(expected) if offset != last || found != expected => {
+            Err(Refusal::AnotherLog { partition, offset: last })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Decides how `partition` may be counted, from what MongoDB and Kafka hold of it.
@@ -124,6 +165,9 @@ pub fn admit(
     let generation = generation.ok_or(Refusal::NoGeneration(id))?;
     if generation.state == GenerationState::Dropped {
         return Err(Refusal::Dropped(id));
+    }
+    if let Some(reason) = &generation.halted {
+        return Err(Refusal::Halted(id, reason.clone()));
     }
     let start = generation.starts.get(partition as usize);
     let (Some(start), true) = (start, generation.partitions() == log.partitions) else {
@@ -161,6 +205,7 @@ mod tests {
             state: GenerationState::Counting,
             starts: vec![0, 7],
             opened: opened.iter().copied().collect(),
+            halted: None,
         }
     }
 
@@ -187,6 +232,8 @@ mod tests {
         assert_eq!(refusal(None, None, LOG), Refusal::NoGeneration(1));
         let dropped = Generation { state: GenerationState::Dropped, ..generation(&[]) };
         assert_eq!(refusal(Some(&dropped), None, LOG), Refusal::Dropped(1));
+        let halted = Generation { halted: Some("because".into()), ..generation(&[]) };
+        assert_eq!(refusal(Some(&halted), None, LOG), Refusal::Halted(1, "because".into()));
         assert_eq!(refusal(Some(&opened), None, LOG), Refusal::CheckpointLost(1));
         let raised = LogBounds { partitions: 8, ..LOG };
         assert!(matches!(
@@ -206,5 +253,21 @@ mod tests {
             refusal(Some(&generation(&[])), None, LogBounds { low: 8, ..LOG }),
             Refusal::LogStartsLater { low: 8, next_offset: 7, .. }
         ));
+    }
+
+    #[test]
+    fn a_log_is_known_again_by_the_last_record_counted() {
+        let [ours, other] = ["ours", "other"].map(|v| Fingerprint::of(None, Some(v.as_bytes())));
+        let fresh = Checkpoint::at(7);
+        assert_eq!(read_from(&fresh, 0), 7, "nothing was counted yet");
+        assert_eq!(know_again(1, &fresh, 7, other), Ok(()));
+
+        let counted = Checkpoint { last_record: Some(ours), ..Checkpoint::at(7) };
+        assert_eq!((read_from(&counted, 0), read_from(&counted, 6)), (6, 6));
+        assert_eq!(read_from(&counted, 7), 7, "the record was cut off with all before it");
+        assert_eq!(know_again(1, &counted, 6, ours), Ok(()));
+        let another = Err(Refusal::AnotherLog { partition: 1, offset: 6 });
+        assert_eq!(know_again(1, &counted, 6, other), another);
+        assert_eq!(know_again(1, &counted, 9, ours), another);
     }
 }

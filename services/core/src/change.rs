@@ -98,6 +98,17 @@ pub enum Entry {
     },
 }
 
+/// How much of an unreadable value is kept.
+const MAX_PAYLOAD_BYTES: usize = 4096;
+
+impl Entry {
+    /// A record that cannot be counted, with the first 4 KiB of its value.
+    pub fn poison(reason: Poison, post: Option<PostId>, value: &[u8]) -> Self {
+        let payload = value[..value.len().min(MAX_PAYLOAD_BYTES)].to_vec();
+        Self::Poison { reason, post, payload }
+    }
+}
+
 /// Why a record has nothing to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skip {

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use crate::{
-    Change, Checkpoint, Entry, Micros, Novelty, Offset, Poison, PostId, RowChange, Skip, SourceName,
+    Change, Checkpoint, Entry, Novelty, Offset, Poison, PostId, RowChange, Skip, SourceNumber,
 };
 
-/// What a batch does to one post's count.
+/// What a batch does to one source's share of a post's count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PostEffect {
     /// What the last recount sets the count to, if there was one…
@@ -17,11 +17,25 @@ pub struct PostEffect {
     pub add: i64,
 }
 
-/// A recount that was applied. It closes the repairs of its post that were raised before it.
+/// What a batch does to a post's count by the changes of one source. With one source that is the count;
+/// with several, each has a share of it, and a recount speaks for the share of its own source alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CountEffect {
+    /// Which post.
+    pub post: PostId,
+    /// Whose share.
+    pub source: SourceNumber,
+    /// What happens to it.
+    pub effect: PostEffect,
+}
+
+/// A recount that was applied. It closes the repair of its post and source that was raised before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recount {
     /// Which post.
     pub post: PostId,
+    /// Whose share.
+    pub source: SourceNumber,
     /// The truth at its place in the log.
     pub likes: i64,
     /// Where in the partition it stands.
@@ -44,6 +58,8 @@ pub struct DeadLetter {
     pub offset: Offset,
     /// What is wrong with it.
     pub reason: Poison,
+    /// The post it was about, where that can be told.
+    pub post: Option<PostId>,
     /// The value's first bytes.
     pub payload: Vec<u8>,
 }
@@ -53,6 +69,8 @@ pub struct DeadLetter {
 pub struct Repair {
     /// Which post.
     pub post: PostId,
+    /// Whose share of its count.
+    pub source: SourceNumber,
     /// Why.
     pub reason: RepairReason,
     /// Where in the partition the doubt arose.
@@ -102,10 +120,10 @@ pub struct Tally {
 pub struct Fold {
     start: Offset,
     checkpoint: Checkpoint,
-    counts: HashMap<PostId, PostEffect, RandomState>,
+    counts: HashMap<(PostId, SourceNumber), PostEffect, RandomState>,
     recounts: Vec<Recount>,
     dead_letters: Vec<DeadLetter>,
-    repairs: HashMap<PostId, Repair, RandomState>,
+    repairs: HashMap<(PostId, SourceNumber), Repair, RandomState>,
     tally: Tally,
 }
 
@@ -116,13 +134,13 @@ pub struct Batch {
     pub start: Offset,
     /// The checkpoint after the batch.
     pub checkpoint: Checkpoint,
-    /// One effect a post, sorted by post so that two equal batches are equal.
-    pub counts: Vec<(PostId, PostEffect)>,
+    /// One effect a post and source, sorted so that two equal batches are equal.
+    pub counts: Vec<CountEffect>,
     /// The recounts among them, in log order.
     pub recounts: Vec<Recount>,
     /// Records to keep aside.
     pub dead_letters: Vec<DeadLetter>,
-    /// Posts in doubt, each once, sorted by post.
+    /// Posts in doubt, each once a source, sorted.
     pub repairs: Vec<Repair>,
     /// What was seen.
     pub tally: Tally,
@@ -170,15 +188,19 @@ impl Fold {
             Entry::SnapshotRow => self.tally.snapshot_rows += 1,
             Entry::Truncate(_) => {
                 self.tally.truncates += 1;
-                self.checkpoint.as_of_stands = true;
+                self.checkpoint.stands_since = Some(offset);
             }
             Entry::Skip(Skip::Tombstone) => self.tally.tombstones += 1,
             Entry::Skip(Skip::ForeignTable) => self.tally.foreign += 1,
             Entry::Poison { reason, post, payload } => {
-                self.dead_letters.push(DeadLetter { offset, reason, payload });
-                if let Some(post) = post {
-                    self.doubt(post, RepairReason::Poison(reason), offset);
+                if let Some(post) = &post {
+                    // Which source it came through cannot be told: each share is in doubt.
+                    let sources: Vec<_> = self.checkpoint.marking_sources().collect();
+                    for source in sources {
+                        self.doubt(post.clone(), source, RepairReason::Poison(reason), offset);
+                    }
                 }
+                self.dead_letters.push(DeadLetter { offset, reason, post, payload });
             }
         }
         true
@@ -190,10 +212,11 @@ impl Fold {
             .counts
             .into_iter()
             .filter(|(_, effect)| effect.set.is_some() || effect.add != 0)
+            .map(|((post, source), effect)| CountEffect { post, source, effect })
             .collect();
-        counts.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        counts.sort_unstable_by(|a, b| (&a.post, a.source).cmp(&(&b.post, b.source)));
         let mut repairs: Vec<_> = self.repairs.into_values().collect();
-        repairs.sort_unstable_by(|a, b| a.post.cmp(&b.post));
+        repairs.sort_unstable_by(|a, b| (&a.post, a.source).cmp(&(&b.post, b.source)));
         Batch {
             start: self.start,
             checkpoint: self.checkpoint,
@@ -206,6 +229,7 @@ impl Fold {
     }
 
     fn change(&mut self, offset: Offset, change: Change) {
+        let source = self.checkpoint.source(&change.source);
         match self.checkpoint.positions.novelty(&change.source, &change.position) {
             Novelty::New => {}
             Novelty::Repeat => {
@@ -215,7 +239,7 @@ impl Fold {
             Novelty::CannotTell => {
                 self.tally.cannot_tell += 1;
                 if let Some(post) = change.row.post() {
-                    self.doubt(post.clone(), RepairReason::CannotTell, offset);
+                    self.doubt(post.clone(), source, RepairReason::CannotTell, offset);
                 }
                 return;
             }
@@ -223,36 +247,30 @@ impl Fold {
         match change.row {
             RowChange::Edge { post, delta } => {
                 self.tally.edges += 1;
-                self.counts.entry(post).or_default().add += delta;
+                self.counts.entry((post, source)).or_default().add += delta;
             }
             RowChange::Recount { post, likes } => {
                 self.tally.recounts += 1;
-                self.repairs.remove(&post);
+                let share = (post, source);
+                self.repairs.remove(&share);
                 let effect = PostEffect { set: Some(likes), add: 0 };
-                let counted = self.counts.insert(post.clone(), effect).unwrap_or_default();
-                self.recounts.push(Recount { post, likes, offset, counted });
+                let counted = self.counts.insert(share.clone(), effect).unwrap_or_default();
+                self.recounts.push(Recount { post: share.0, source, likes, offset, counted });
             }
-            RowChange::Mark { before, at } => self.mark(&change.source, before, at),
+            RowChange::Mark { before, at } => {
+                self.tally.marks += 1;
+                if self.checkpoint.pass(offset, &change.source, before, at) {
+                    self.tally.gaps += 1;
+                }
+            }
             RowChange::Nothing => {}
         }
         self.checkpoint.positions.advance(&change.source, change.position);
     }
 
-    /// A mark carries the value before it, which must be the last one passed. If it is not, marks
-    /// are missing, and with them perhaps likes: `as_of` stands still from there on.
-    fn mark(&mut self, source: &SourceName, before: Option<Micros>, at: Micros) {
-        self.tally.marks += 1;
-        if self.checkpoint.as_of.get(source).is_some_and(|last| before != Some(*last)) {
-            self.tally.gaps += 1;
-            self.checkpoint.as_of_stands = true;
-        }
-        if !self.checkpoint.as_of_stands {
-            self.checkpoint.as_of.insert(source.clone(), at);
-        }
-    }
-
-    fn doubt(&mut self, post: PostId, reason: RepairReason, offset: Offset) {
-        self.repairs.insert(post.clone(), Repair { post, reason, offset });
+    fn doubt(&mut self, post: PostId, source: SourceNumber, reason: RepairReason, offset: Offset) {
+        let share = (post.clone(), source);
+        self.repairs.insert(share, Repair { post, source, reason, offset });
     }
 }
 

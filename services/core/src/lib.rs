@@ -8,6 +8,7 @@
 mod admission;
 mod change;
 mod checkpoint;
+mod fingerprint;
 mod fold;
 mod id;
 mod partition;
@@ -15,11 +16,15 @@ mod position;
 mod time;
 
 pub use admission::{
-    Admission, Generation, GenerationId, GenerationState, LogBounds, Refusal, admit,
+    Admission, Generation, GenerationId, GenerationState, LogBounds, Refusal, admit, know_again,
+    read_from,
 };
 pub use change::{Change, Entry, Poison, RowChange, Skip, SourceName, Table};
-pub use checkpoint::{Checkpoint, Epoch, Offset};
-pub use fold::{Batch, DeadLetter, Fold, PostEffect, Recount, Repair, RepairReason, Tally};
+pub use checkpoint::{Checkpoint, Epoch, Offset, SourceNumber};
+pub use fingerprint::Fingerprint;
+pub use fold::{
+    Batch, CountEffect, DeadLetter, Fold, PostEffect, Recount, Repair, RepairReason, Tally,
+};
 pub use id::{InvalidId, PostId, UserId};
 pub use partition::{in_its_partition, mark_key, partition_of};
 pub use position::{BinlogFile, Novelty, Position, Positions, Server};

@@ -22,6 +22,7 @@ fn partition_of_bytes(key: &[u8], partitions: u32) -> u32 {
 pub fn in_its_partition(
     entry: Entry,
     key: Option<&[u8]>,
+    value: Option<&[u8]>,
     partition: u32,
     partitions: u32,
 ) -> Entry {
@@ -30,8 +31,7 @@ pub fn in_its_partition(
     if home == Some(partition) {
         return entry;
     }
-    let post = change.row.post().cloned();
-    Entry::Poison { reason: Poison::WrongPartition, post, payload: Vec::new() }
+    Entry::poison(Poison::WrongPartition, change.row.post().cloned(), value.unwrap_or_default())
 }
 
 /// The key of the time mark that falls into `partition`: the first of `mark-<partition>-0`,
@@ -79,12 +79,20 @@ mod tests {
         });
         let home = partition_of("abc", 4);
         for partition in 0..4 {
-            let entry = in_its_partition(change.clone(), Some(b"abc"), partition, 4);
+            let entry = in_its_partition(change.clone(), Some(b"abc"), None, partition, 4);
             assert_eq!(entry == change, partition == home);
         }
-        assert_ne!(in_its_partition(change.clone(), None, home, 4), change);
+        let misplaced = in_its_partition(change.clone(), None, Some(b"value"), home, 4);
+        let Entry::Poison { reason: Poison::WrongPartition, post, payload } = misplaced else {
+            panic!("{misplaced:?}");
+        };
+        assert_eq!(
+            (post, payload.as_slice()),
+            (Some(PostId::from_log("abc")), b"value".as_slice())
+        );
         let truncate = Entry::Truncate(Table::Likes);
-        assert_eq!(in_its_partition(truncate.clone(), None, 3, 4), truncate, "it has no key");
+        let placed = in_its_partition(truncate.clone(), None, None, 3, 4);
+        assert_eq!(placed, truncate, "it has no key");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -67,6 +68,11 @@ pub(crate) enum Command {
     },
     /// Write the truth about posts into the log, where their counts are set to it. Safe while likes flow.
     Recount(RecountArguments),
+    /// Records of the log that could not be read.
+    DeadLetters {
+        #[command(subcommand)]
+        command: DeadLettersCommand,
+    },
     /// Replay a CSV file `user_id,post_id,action` (`like` or `unlike`) through the write API.
     Load(LoadArguments),
     /// Exit with 0 when the address answers 200.
@@ -86,13 +92,74 @@ pub(crate) enum ConnectorCommand {
     },
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum DeadLettersCommand {
+    /// List them by partition and offset.
+    List {
+        /// How many at most.
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(i64).range(1..))]
+        limit: i64,
+        /// Print JSON, with the payloads.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one, with the first 4 KiB of its value.
+    Show {
+        /// Which one.
+        #[arg(value_name = "PARTITION/OFFSET")]
+        letter: LetterPlace,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Have the posts that they were about recounted, and remove them. Never applies them.
+    ///
+    /// Exit code 1 when letters stay because they name no post.
+    Retry {
+        /// Which ones.
+        #[arg(value_name = "PARTITION/OFFSET")]
+        letters: Vec<LetterPlace>,
+        /// All of them.
+        #[arg(long)]
+        all: bool,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Where a dead letter stands in the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LetterPlace {
+    pub(crate) partition: u32,
+    pub(crate) offset: i64,
+}
+
+impl FromStr for LetterPlace {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let place = text.split_once('/').and_then(|(partition, offset)| {
+            Some(Self { partition: partition.parse().ok()?, offset: offset.parse().ok()? })
+        });
+        place.ok_or("it is written PARTITION/OFFSET, for example 2/1041")
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct RecountArguments {
     /// The posts.
     pub(crate) posts: Vec<String>,
-    /// Every post that MySQL has a row of, or that has a count.
+    /// Every post that MySQL has a row of, or that has a count. Waits until they are applied; then `as_of`
+    /// goes on where a TRUNCATE or a gap in the log made it stand.
     #[arg(long)]
     pub(crate) all: bool,
+    /// With --all: first forget how far MySQL's history is counted. For a server that was restored or reset.
+    #[arg(long, requires = "all")]
+    pub(crate) new_positions: bool,
+    /// With --all: how long to wait at most for the log to be read up to here, in seconds.
+    #[arg(long, default_value_t = 120)]
+    pub(crate) timeout_s: u64,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,

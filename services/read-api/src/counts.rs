@@ -7,7 +7,8 @@ use likewise_mongodb::Error;
 use likewise_serving::{AnyCaller, Kind, NoQuery, PostPath, Problem, now, rfc3339};
 use serde::Serialize;
 
-use crate::{ReadApi, live};
+use crate::ReadApi;
+use crate::live::{self, Readable};
 
 /// A post's count. Every like that was committed before `as_of` is in it; later ones may be.
 #[derive(Debug, Serialize)]
@@ -25,8 +26,9 @@ pub(crate) async fn count(
     PostPath(post): PostPath,
     _: NoQuery,
 ) -> Result<Json<CountAnswer>, Problem> {
-    let live = *api.live.borrow();
-    let live = live.ok_or_else(|| Problem::new(Kind::Unavailable, live::NO_GENERATION))?;
+    let readable = *api.live.borrow();
+    let readable = readable.ok_or_else(|| Problem::new(Kind::Unavailable, live::NO_GENERATION))?;
+    let Readable { live, in_doubt } = readable;
     let partition = partition_of(post.as_str(), live.partitions);
     // In this order: the count is never older than the `as_of` beside it.
     let as_of = api.store.as_of(live.generation, &api.topic, partition).await.map_err(problem)?;
@@ -36,7 +38,7 @@ pub(crate) async fn count(
         // Below zero only for a moment, between an unlike and its like that come from two servers.
         count: u64::try_from(counted.sum).unwrap_or(0),
         as_of: as_of.map(rfc3339),
-        stale: counted.repair || api.is_old(as_of, now()),
+        stale: in_doubt || counted.repair || api.is_old(as_of, now()),
     }))
 }
 

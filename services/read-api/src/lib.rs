@@ -8,11 +8,13 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::get;
 use likewise_core::Micros;
-use likewise_mongodb::{Live, Store};
+use likewise_mongodb::Store;
 use likewise_serving::{Callers, HasCallers, Tasks, Telemetry, app, ready_when, serve};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+
+use crate::live::Readable;
 
 /// What the role needs to know.
 #[derive(Clone, Debug)]
@@ -34,7 +36,7 @@ struct ReadApi {
     callers: Callers,
     topic: String,
     stale_after: Duration,
-    live: watch::Receiver<Option<Live>>,
+    live: watch::Receiver<Option<Readable>>,
 }
 
 impl HasCallers for ReadApi {

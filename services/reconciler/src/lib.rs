@@ -1,6 +1,9 @@
-//! The reconciler: has the posts recounted whose count is in doubt, and watches the connector.
+//! The reconciler: has the posts recounted whose count is in doubt, watches the connector, and compares
+//! MySQL's history with what was counted of it.
 
 mod connector;
+mod history;
+mod negative;
 mod repairs;
 mod silence;
 
@@ -8,6 +11,7 @@ use std::time::Duration;
 
 use axum::Router;
 use likewise_connect::{Connect, Definition};
+use likewise_core::SourceName;
 use likewise_kafka::Bounds;
 use likewise_mongodb::Store;
 use likewise_mysql::Mysql;
@@ -58,9 +62,10 @@ pub async fn run(
         })
     };
     let app = app(Router::new(), readiness, telemetry, settings.request_deadline);
+    let definition = Definition::of_project();
     let watched = connector::Watched {
         connect,
-        name: Definition::of_project().name,
+        name: definition.name.clone(),
         mysql: mysql_admin,
         user: settings.connector_user,
         log,
@@ -68,6 +73,11 @@ pub async fn run(
 
     let mut tasks = Tasks::new(shutdown.clone());
     tasks.spawn("serving HTTP", serve(listener, app, shutdown.clone()));
+    let source = SourceName(definition.source().into());
+    let comparing = history::watch(mysql.clone(), store.clone(), source, shutdown.clone());
+    tasks.spawn("comparing MySQL's history", comparing);
+    let negative = negative::watch(store.clone(), shutdown.clone());
+    tasks.spawn("looking for sums below zero", negative);
     tasks.spawn("repairing counts", repairs::work_off(mysql, store, shutdown.clone()));
     tasks.spawn("watching the connector", connector::watch(watched, shutdown));
     tasks.join().await

@@ -118,7 +118,7 @@ fn what_is_not_a_change_is_told_apart() {
 fn told(entry: Entry) -> (Poison, Option<PostId>) {
     match entry {
         Entry::Poison { reason, post, payload } => {
-            assert!(!payload.is_empty() && payload.len() <= MAX_PAYLOAD_BYTES);
+            assert!(!payload.is_empty() && payload.len() <= 4096);
             (reason, post)
         }
         other => panic!("not poison: {other:?}"),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{BinlogFile, Position, Server, SourceName, Table};
+use crate::{BinlogFile, Micros, Position, Server, SourceName, Table};
 
 fn source() -> SourceName {
     SourceName("likewise".into())
@@ -52,14 +52,15 @@ fn fold(checkpoint: Checkpoint, entries: impl IntoIterator<Item = Entry>) -> Bat
     fold.finish()
 }
 
-/// `a:=5+2 b:-1`: per post, what the batch does to its count.
+/// `a:=5+2 a@1:+1 b:-1`: per post, and source after the first, what the batch does to its share.
 fn effects(batch: &Batch) -> String {
     let mut text = String::new();
-    for (post, effect) in &batch.counts {
+    for CountEffect { post, source, effect } in &batch.counts {
         if !text.is_empty() {
             text.push(' ');
         }
-        write!(text, "{post}:").expect("a string takes any text");
+        let share = if *source == 0 { String::new() } else { format!("@{source}") };
+        write!(text, "{post}{share}:").expect("a string takes any text");
         if let Some(likes) = effect.set {
             write!(text, "={likes}").expect("a string takes any text");
         }
@@ -186,9 +187,13 @@ fn marks_move_the_freshness_only_along_an_unbroken_chain() {
     let first = fold(Checkpoint::default(), [mark(1, Some(5), 10), mark(2, Some(10), 20)]);
     assert_eq!(as_of(&first), Some(Micros(20)));
     let broken = fold(first.checkpoint, [mark(9, Some(70), 80), mark(10, Some(80), 90)]);
-    assert_eq!((as_of(&broken), broken.tally.gaps), (Some(Micros(20)), 2));
-    let still = fold(broken.checkpoint, [mark(11, Some(20), 95)]);
+    assert_eq!((as_of(&broken), broken.tally.gaps), (Some(Micros(20)), 1));
+    assert_eq!(broken.checkpoint.stands_since, Some(2));
+    let still = fold(broken.checkpoint, [mark(11, Some(90), 95)]);
     assert_eq!(as_of(&still), Some(Micros(20)), "what was lost is not found again by a mark");
+    assert_eq!((still.tally.gaps, still.checkpoint.stands_since), (0, Some(2)));
+    let again = fold(still.checkpoint, [mark(12, Some(70), 99)]);
+    assert_eq!(again.checkpoint.stands_since, Some(5), "a second gap is a newer doubt");
 }
 
 /// L9: the counts are in doubt, and whoever looks at `as_of` is not told otherwise.
@@ -206,6 +211,55 @@ fn a_post_is_in_doubt_once_however_often() {
     let batch = fold(Checkpoint::default(), (0..1000).map(|_| poison(Some("a"))));
     assert_eq!((batch.dead_letters.len(), batch.repairs.len()), (1000, 1));
     assert_eq!(batch.repairs[0].offset, 999);
+}
+
+/// The same as through the first source, in another server's history.
+fn of_another_source(entry: Entry) -> Entry {
+    let Entry::Change(change) = entry else { return entry };
+    Entry::Change(Change { source: SourceName("other".into()), ..change })
+}
+
+/// L6: an unlike from one source before its like from another; a recount between the two speaks for the
+/// share of its own source alone.
+#[test]
+fn each_source_has_a_share_and_recounts_it_alone() {
+    let first = fold(Checkpoint::default(), [edge(1, 0, "a", 1), edge(2, 0, "a", 1)]);
+    let unlike = of_another_source(edge(1, 0, "a", -1));
+    let second = fold(first.checkpoint, [unlike.clone(), recount(3, "a", 3), edge(4, 0, "a", 1)]);
+    assert_eq!(effects(&second), "a:=3+1 a@1:-1");
+    let third = fold(second.checkpoint, [unlike, of_another_source(recount(2, "a", 0))]);
+    assert_eq!((effects(&third).as_str(), third.tally.repeats), ("a@1:=0", 1));
+}
+
+/// A record that cannot be read may have come through any source, and each can take back only its own doubt.
+#[test]
+fn a_repair_is_closed_by_the_recount_of_its_own_source() {
+    let met =
+        fold(Checkpoint::default(), [edge(1, 0, "a", 1), of_another_source(edge(1, 0, "a", 1))]);
+    let doubt = fold(met.checkpoint.clone(), [poison(Some("a"))]);
+    assert_eq!(doubt.repairs.iter().map(|repair| repair.source).collect::<Vec<_>>(), [0, 1]);
+    let half = fold(met.checkpoint, [poison(Some("a")), of_another_source(recount(3, "a", 1))]);
+    assert_eq!(half.repairs.iter().map(|repair| repair.source).collect::<Vec<_>>(), [0]);
+}
+
+/// L12b: five rows of a transaction from one server, then the whole of it from another with other file
+/// positions: no row is counted twice on a guess; the posts are repaired, and later transactions count.
+#[test]
+fn a_transaction_repeated_after_a_failover_is_never_guessed() {
+    let from = |server_id, file: &str, pos, row: u64| {
+        let Entry::Change(mut change) = edge(9, row, &format!("p{row}"), 1) else { unreachable!() };
+        change.position.server.server_id = server_id;
+        change.position.file = BinlogFile::parse(file).expect("a binlog file");
+        change.position.pos = pos;
+        Entry::Change(change)
+    };
+    let old = fold(Checkpoint::default(), (0..5).map(|row| from(1, "binlog.000007", 900, row)));
+    assert_eq!(effects(&old), "p0:+1 p1:+1 p2:+1 p3:+1 p4:+1");
+    // A replica keeps the server id of the origin in the event, and has files of its own.
+    let new = fold(old.checkpoint, (0..7).map(|row| from(1, "replica.000002", 50, row)));
+    assert_eq!((effects(&new).as_str(), new.tally.cannot_tell), ("", 7));
+    let posts: Vec<_> = new.repairs.iter().map(|repair| repair.post.as_str()).collect();
+    assert_eq!(posts, ["p0", "p1", "p2", "p3", "p4", "p5", "p6"]);
 }
 
 #[test]
@@ -269,7 +323,7 @@ proptest! {
             let to = log.len().min(from + size);
             let batch = fold(stored.clone(), log[from..to].iter().cloned());
             if !commits { continue; }
-            for (post, effect) in &batch.counts {
+            for CountEffect { post, effect, .. } in &batch.counts {
                 *counts.entry(post.to_string()).or_insert(0) += effect.add;
             }
             stored = batch.checkpoint;

@@ -94,10 +94,14 @@ async fn missing(store: &Store, log: &Bounds, mark: Micros) -> anyhow::Result<Op
     let counted =
         store.partitions(live.generation).await.context("failed to read the checkpoints")?;
     for partition in 0..live.partitions {
-        let as_of = counted.iter().find(|known| known.partition == partition).and_then(|p| p.as_of);
+        let known = counted.iter().find(|known| known.partition == partition);
+        let as_of = known.and_then(|known| known.as_of);
         if as_of.is_none_or(|as_of| as_of < mark) {
             let at = as_of.map_or_else(|| "its beginning".to_owned(), rfc3339);
-            return Ok(Some(format!("partition {partition} is counted up to {at}")));
+            let stands = known.is_some_and(|known| known.stands_since.is_some());
+            let stands =
+                if stands { ", where it stands: run `likewise recount --all`" } else { "" };
+            return Ok(Some(format!("partition {partition} is counted up to {at}{stands}")));
         }
     }
     let repairs =

@@ -28,7 +28,8 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
         println!("MySQL's schema is up to date");
     }
 
-    if store.live().await.context("failed to look at MongoDB")?.is_some() {
+    if let Some(live) = store.live().await.context("failed to look at MongoDB")? {
+        store.create_indexes(live.generation).await.context("failed to make MongoDB's indexes")?;
         println!("there is a live generation of counts");
         return Ok(ExitCode::SUCCESS);
     }

@@ -1,6 +1,7 @@
 //! Operator commands, one a file.
 
 pub(crate) mod connector;
+pub(crate) mod dead_letters;
 pub(crate) mod drain;
 pub(crate) mod health;
 pub(crate) mod load;

@@ -17,6 +17,8 @@ use likewise_connect::{Connect, ConnectorStatus, Definition};
 #[derive(Debug, Serialize)]
 struct Status {
     generation: i64,
+    /// Why nothing of the generation may be counted.
+    halted: Option<String>,
     partitions: Vec<Partition>,
     open_repairs: u64,
     /// None when Kafka Connect cannot be reached, or does not know the connector.
@@ -32,8 +34,8 @@ struct Partition {
     /// Offsets between the two: markers of producers' transactions are among them.
     lag: Option<i64>,
     as_of: Option<String>,
-    /// A table was truncated, or the log has a gap: `as_of` stands still until everything was recounted.
-    as_of_stands: bool,
+    /// Where a table was truncated, or the log has a gap: `as_of` stands still until everything was recounted.
+    stands_since: Option<Offset>,
     epoch: Option<i64>,
     owner: Option<String>,
 }
@@ -58,13 +60,17 @@ pub(crate) async fn run(config: &Config, json: bool) -> anyhow::Result<ExitCode>
             end_offset,
             lag: known.map(|known| end_offset - known.next_offset),
             as_of: known.and_then(|known| known.as_of).map(rfc3339),
-            as_of_stands: known.is_some_and(|known| known.as_of_stands),
+            stands_since: known.and_then(|known| known.stands_since),
             epoch: known.map(|known| known.epoch),
             owner: known.map(|known| known.owner.clone()),
         });
     }
     let connector = connector(config).await;
-    let status = Status { generation: live.generation, partitions, open_repairs, connector };
+    let generation = store.generation(live.generation).await;
+    let generation = generation.context("failed to read the live generation")?;
+    let halted = generation.and_then(|generation| generation.halted);
+    let status =
+        Status { generation: live.generation, halted, partitions, open_repairs, connector };
     if json {
         print_json(&status)?;
     } else {
@@ -87,6 +93,9 @@ async fn connector(config: &Config) -> Option<ConnectorStatus> {
 
 fn print(status: &Status) {
     println!("live generation  {}", status.generation);
+    if let Some(reason) = &status.halted {
+        println!("halted           {reason}");
+    }
     println!("open repairs     {}", status.open_repairs);
     match &status.connector {
         Some(connector) => println!("connector        {}", connector.summary()),
@@ -102,7 +111,8 @@ fn print(status: &Status) {
             text(partition.next_offset.map(|offset| offset.to_string())),
             partition.end_offset.to_string(),
             text(partition.lag.map(|lag| lag.to_string())),
-            text(partition.as_of.clone()) + if partition.as_of_stands { " (stands)" } else { "" },
+            text(partition.as_of.clone())
+                + if partition.stands_since.is_some() { " (stands)" } else { "" },
             text(partition.epoch.map(|epoch| epoch.to_string())),
             text(partition.owner.clone()),
         ]);

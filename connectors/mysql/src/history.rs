@@ -1,0 +1,68 @@
+//! What the server has executed.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use mysql_async::prelude::Queryable as _;
+
+use crate::{Error, Mysql};
+
+/// The name of one transaction.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Gtid {
+    /// Of the server that committed it first.
+    pub uuid: u128,
+    /// Empty for most.
+    pub tag: String,
+    /// From 1, counted per UUID and tag.
+    pub number: u64,
+}
+
+/// As MySQL writes it: `uuid:number`, or `uuid:tag:number`.
+impl fmt::Display for Gtid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let uuid = format!("{:032x}", self.uuid);
+        let groups = [&uuid[..8], &uuid[8..12], &uuid[12..16], &uuid[16..20], &uuid[20..]];
+        let tag = if self.tag.is_empty() { String::new() } else { format!(":{}", self.tag) };
+        write!(f, "{}{tag}:{}", groups.join("-"), self.number)
+    }
+}
+
+impl Mysql {
+    /// Those of `gtids` that the server has not executed. A transaction reaches the readers of the binlog
+    /// a moment before it is among the executed ones.
+    pub async fn not_executed(&self, gtids: BTreeSet<Gtid>) -> Result<BTreeSet<Gtid>, Error> {
+        self.within(async {
+            let mut conn = self.conn().await?;
+            let mut missing = BTreeSet::new();
+            for gtid in gtids {
+                let executed: Option<bool> = conn
+                    .exec_first(
+                        "SELECT GTID_SUBSET(?, @@GLOBAL.gtid_executed)",
+                        (gtid.to_string(),),
+                    )
+                    .await?;
+                if executed != Some(true) {
+                    missing.insert(gtid);
+                }
+            }
+            Ok(missing)
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gtid_is_written_as_mysql_writes_it() {
+        let uuid = 0x0041_b9b3_0001_0002_0003_0123_4567_89ab;
+        let text = "0041b9b3-0001-0002-0003-0123456789ab";
+        let plain = Gtid { uuid, tag: String::new(), number: 11 };
+        assert_eq!(plain.to_string(), format!("{text}:11"));
+        let tagged = Gtid { tag: "import".into(), ..plain };
+        assert_eq!(tagged.to_string(), format!("{text}:import:11"));
+    }
+}

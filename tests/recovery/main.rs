@@ -1,0 +1,12 @@
+//! What puts every count in doubt, and the one command that ends it. Each of these disturbs the whole stack,
+//! so they run one after the other.
+
+mod another_log;
+mod doubt;
+
+use std::sync::LazyLock;
+
+use tokio::sync::Mutex;
+
+/// Held by the test that has the stack.
+static STACK: LazyLock<Mutex<()>> = LazyLock::new(Mutex::default);
