@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use likewise_core::{PostId, UserId, partition_of};
-use likewise_mysql::{Error, Mysql, PoolSettings, migrate};
+use likewise_mysql::{Error, Gtid, Mysql, PoolSettings, migrate};
 use likewise_tests::{fresh, setting};
 use mysql_async::prelude::Queryable as _;
 
@@ -162,4 +162,18 @@ async fn a_server_that_is_away_is_unavailable_and_not_refused() {
     let mysql = Mysql::new(&PoolSettings { url, max_connections: 1, deadline }).expect("settings");
     let error = mysql.ready().await.expect_err("nobody answers");
     assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
+}
+
+/// Of its own transactions, and of servers that it knows; another server's it may have never heard of.
+#[tokio::test]
+async fn a_transaction_that_was_counted_and_not_executed_is_missing() {
+    let schema = Schema::new().await;
+    let own: Vec<String> = schema.query("SELECT @@GLOBAL.server_uuid").await;
+    let uuid = u128::from_str_radix(&own[0].replace('-', ""), 16).expect("a UUID");
+    let gtid = |uuid, number| Gtid { uuid, tag: String::new(), number };
+    let gtids = [gtid(uuid, 1), gtid(uuid, 1 << 40), gtid(!uuid, 1)];
+    let missing = schema.mysql("MYSQL_URL").not_executed(gtids.into()).await;
+    let missing = missing.expect("MySQL answers");
+    assert_eq!(missing.into_iter().collect::<Vec<_>>(), [gtid(uuid, 1 << 40)]);
+    schema.drop().await;
 }

@@ -120,6 +120,33 @@ async fn an_unlike_from_one_source_before_its_like_from_another_comes_out_even()
     assert_eq!(oracle.agrees(&[&post]).await, [1]);
 }
 
+/// L12b: a transaction that was counted comes again from another server, with other file positions.
+#[tokio::test]
+async fn a_transaction_that_comes_again_after_a_failover_is_not_counted_on_a_guess() {
+    let (oracle, log, post) = (Oracle::new(), Log::at_end().await, fresh("post"));
+    let mut conn = oracle.mysql().await;
+    let rows: Vec<String> =
+        (0..7).map(|user| format!("('user{user}', '{post}', TRUE, NOW(6))")).collect();
+    let insert = "INSERT INTO post_likes (user_id, post_id, liked, liked_at) VALUES ";
+    conn.query_drop(format!("{insert}{}", rows.join(","))).await.expect("MySQL takes them");
+    let mut records: Vec<serde_json::Value> = Vec::new();
+    while records.len() < rows.len() {
+        let record = log.next_of(&post).await;
+        records.push(serde_json::from_slice(record.payload().expect("a value")).expect("JSON"));
+    }
+    assert_eq!(oracle.agrees(&[&post]).await, [7]);
+
+    let before = counter("likewise_cannot_tell_total").await;
+    for mut record in records {
+        record["source"]["file"] = "replica.000002".into();
+        record["source"]["pos"] = 50.into();
+        log.append(&post, Some(record.to_string().as_bytes())).await;
+    }
+    counter_passes("likewise_cannot_tell_total", before, 7.0).await;
+    // A drain waits for the repair that this raised.
+    assert_eq!(oracle.agrees(&[&post]).await, [7]);
+}
+
 /// A copy in another partition, as a mirror or a restore may leave it, is not counted again: there
 /// it would be new.
 #[tokio::test]

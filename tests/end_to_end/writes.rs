@@ -1,9 +1,15 @@
 //! Likes and unlikes, alone and many at once.
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
 use futures_util::{StreamExt as _, stream};
-use likewise_tests::{Api, Oracle, fresh};
+use likewise_tests::{Api, Log, Oracle, eventually, fresh, setting};
 use mysql_async::prelude::Queryable as _;
+use rdkafka::Message as _;
+use serde_json::Value;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
 
 #[tokio::test]
 async fn a_like_is_counted_and_an_unlike_takes_it_back() {
@@ -155,4 +161,51 @@ async fn the_application_cannot_truncate_or_change_the_schema() {
             "{error}"
         );
     }
+}
+
+/// W5
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_repeats_of_a_like_leave_nothing_behind() {
+    let (api, oracle, log, post) = (Api::new(), Oracle::new(), Log::at_end().await, fresh("post"));
+    let repeats = stream::iter(0..10_000).map(|_| api.like("ann", &post));
+    let changed: usize = repeats
+        .buffer_unordered(64)
+        .map(|answer| {
+            assert_eq!(answer.status, 200, "{answer:?}");
+            usize::from(answer.json["changed"] == true)
+        })
+        .fold(0, async |sum, changed| sum + changed)
+        .await;
+    assert_eq!(changed, 1);
+    api.like("ben", &post).await;
+    let users = [log.next_of(&post).await, log.next_of(&post).await].map(|record| {
+        let value: Value =
+            serde_json::from_slice(record.payload().expect("a value")).expect("JSON");
+        value["after"]["user_id"].clone()
+    });
+    assert_eq!(users, ["ann", "ben"], "the log has more of the first like than one record");
+    assert_eq!(oracle.agrees(&[&post]).await, [2]);
+}
+
+/// W9: the caller's connection drops between MySQL's commit and the answer, and the caller repeats.
+#[tokio::test]
+async fn a_like_whose_answer_was_lost_is_one_like_when_it_is_repeated() {
+    let (api, oracle, post) = (Api::new(), Oracle::new(), fresh("post"));
+    let url = setting("WRITE_API_URL");
+    let address = url.strip_prefix("http://").expect("an address");
+    let mut caller = TcpStream::connect(address).await.expect("it listens");
+    let request = format!(
+        "PUT /v1/posts/{post}/like HTTP/1.1\r\nHost: likewise\r\nX-User-Id: ann\r\n\
+         Authorization: Bearer {}\r\nContent-Length: 0\r\n\r\n",
+        setting("SERVICE_TOKEN")
+    );
+    caller.write_all(request.as_bytes()).await.expect("it is sent");
+    eventually("the like is committed", Duration::from_secs(10), async || {
+        (oracle.likes(&post).await == 1).then_some(())
+    })
+    .await;
+    drop(caller);
+    let repeated = api.like("ann", &post).await;
+    assert_eq!((&repeated.json["liked"], &repeated.json["changed"]), (&true.into(), &false.into()));
+    assert_eq!(oracle.agrees(&[&post]).await, [1]);
 }

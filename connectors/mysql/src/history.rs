@@ -21,27 +21,35 @@ pub struct Gtid {
 /// As MySQL writes it: `uuid:number`, or `uuid:tag:number`.
 impl fmt::Display for Gtid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let uuid = format!("{:032x}", self.uuid);
-        let groups = [&uuid[..8], &uuid[8..12], &uuid[12..16], &uuid[16..20], &uuid[20..]];
         let tag = if self.tag.is_empty() { String::new() } else { format!(":{}", self.tag) };
-        write!(f, "{}{tag}:{}", groups.join("-"), self.number)
+        write!(f, "{}{tag}:{}", self.server(), self.number)
+    }
+}
+
+/// Of a server that this one has never heard of, nothing is missing.
+const EXECUTED: &str = "SELECT GTID_SUBSET(?, @@GLOBAL.gtid_executed)
+     OR (? <> @@GLOBAL.server_uuid AND LOCATE(?, @@GLOBAL.gtid_executed) = 0)";
+
+impl Gtid {
+    /// The UUID as MySQL writes it.
+    fn server(&self) -> String {
+        let uuid = format!("{:032x}", self.uuid);
+        [&uuid[..8], &uuid[8..12], &uuid[12..16], &uuid[16..20], &uuid[20..]].join("-")
     }
 }
 
 impl Mysql {
-    /// Those of `gtids` that the server has not executed. A transaction reaches the readers of the binlog
-    /// a moment before it is among the executed ones.
+    /// Those of `gtids` that the server has not executed, though it is the server they come from or has
+    /// executed others of it. A transaction reaches the readers of the binlog a moment before it is among
+    /// the executed ones.
     pub async fn not_executed(&self, gtids: BTreeSet<Gtid>) -> Result<BTreeSet<Gtid>, Error> {
         self.within(async {
             let mut conn = self.conn().await?;
             let mut missing = BTreeSet::new();
             for gtid in gtids {
-                let executed: Option<bool> = conn
-                    .exec_first(
-                        "SELECT GTID_SUBSET(?, @@GLOBAL.gtid_executed)",
-                        (gtid.to_string(),),
-                    )
-                    .await?;
+                let (name, server) = (gtid.to_string(), gtid.server());
+                let executed: Option<bool> =
+                    conn.exec_first(EXECUTED, (name, &server, &server)).await?;
                 if executed != Some(true) {
                     missing.insert(gtid);
                 }
