@@ -1,5 +1,6 @@
 //! Kafka Connect's REST interface, as far as the connector needs it.
 
+mod checks;
 mod client;
 mod definition;
 mod status;

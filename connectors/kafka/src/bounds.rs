@@ -86,6 +86,11 @@ impl Bounds {
         .await
     }
 
+    /// Asks for another topic, through the same client.
+    pub(crate) fn about(&self, topic: &str) -> Self {
+        Self { client: self.client.clone(), topic: topic.to_owned() }
+    }
+
     /// The number of partitions of the topic.
     pub async fn partitions(&self) -> Result<u32, Error> {
         self.ask(Self::count_partitions).await
@@ -113,16 +118,26 @@ impl Bounds {
         .await
     }
 
+    /// The number of partitions, and of copies of the one that has fewest.
+    pub(crate) async fn shape(&self) -> Result<(u32, u32), Error> {
+        self.ask(Self::look_at_shape).await
+    }
+
     fn count_partitions(&self) -> Result<u32, Error> {
+        self.look_at_shape().map(|(partitions, _)| partitions)
+    }
+
+    fn look_at_shape(&self) -> Result<(u32, u32), Error> {
         let metadata = self.client.fetch_metadata(Some(&self.topic), DEADLINE)?;
-        let partitions = metadata
+        let topic = metadata
             .topics()
             .iter()
-            .find(|topic| topic.name() == self.topic && topic.error().is_none())
-            .map_or(0, |topic| topic.partitions().len());
-        match u32::try_from(partitions) {
-            Ok(0) | Err(_) => Err(Error::NoTopic(self.topic.clone())),
-            Ok(partitions) => Ok(partitions),
+            .find(|topic| topic.name() == self.topic && topic.error().is_none());
+        let partitions = topic.map_or(&[][..], |topic| topic.partitions());
+        let copies = partitions.iter().map(|partition| partition.replicas().len()).min();
+        match (u32::try_from(partitions.len()), copies.map(u32::try_from)) {
+            (Ok(partitions), Some(Ok(copies))) => Ok((partitions, copies)),
+            _ => Err(Error::NoTopic(self.topic.clone())),
         }
     }
 

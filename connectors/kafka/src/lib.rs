@@ -5,6 +5,7 @@
 //! a jump. An offset is committed to Kafka only to ask the group's coordinator who owns a partition.
 
 mod bounds;
+mod checks;
 mod error;
 mod log;
 mod membership;

@@ -28,10 +28,20 @@ pub struct TopicSettings {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Topic {
-    name: String,
+pub(crate) struct Topic {
+    pub(crate) name: String,
     partitions: Partitions,
-    config: BTreeMap<String, String>,
+    pub(crate) config: BTreeMap<String, String>,
+}
+
+impl Topic {
+    /// How many it is to have.
+    pub(crate) fn partitions(&self, settings: TopicSettings) -> u32 {
+        match self.partitions {
+            Partitions::Number(number) => number,
+            Partitions::Changes(ChangesWord::Changes) => settings.partitions,
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -50,9 +60,10 @@ enum ChangesWord {
 
 /// The topics that the system needs.
 pub struct Topics {
-    brokers: String,
-    admin: AdminClient<DefaultClientContext>,
-    topics: Vec<Topic>,
+    pub(crate) brokers: String,
+    pub(crate) bounds: Bounds,
+    pub(crate) admin: AdminClient<DefaultClientContext>,
+    pub(crate) topics: Vec<Topic>,
 }
 
 impl Topics {
@@ -63,7 +74,8 @@ impl Topics {
             .set("bootstrap.servers", brokers)
             .set("client.id", "likewise-topics")
             .create()?;
-        Ok(Self { brokers: brokers.to_owned(), admin, topics })
+        let bounds = Bounds::new(brokers, CHANGES)?;
+        Ok(Self { brokers: brokers.to_owned(), bounds, admin, topics })
     }
 
     /// Makes what is missing and answers with its names. A topic that is there with another number
@@ -71,10 +83,7 @@ impl Topics {
     pub async fn create(&self, settings: TopicSettings) -> Result<Vec<&str>, Error> {
         let mut created = Vec::new();
         for topic in &self.topics {
-            let partitions = match topic.partitions {
-                Partitions::Number(number) => number,
-                Partitions::Changes(ChangesWord::Changes) => settings.partitions,
-            };
+            let partitions = topic.partitions(settings);
             if self.create_one(topic, partitions, settings.replication_factor).await? {
                 created.push(topic.name.as_str());
             } else {
@@ -110,7 +119,7 @@ impl Topics {
             let (topic, setting) = (topic.name.clone(), setting.to_owned());
             Err(Error::TopicDiffers { topic, setting, found, expected })
         };
-        let found = Bounds::new(&self.brokers, &topic.name)?.partitions().await?;
+        let found = self.bounds.about(&topic.name).partitions().await?;
         if found != partitions {
             return differs("partitions", found.to_string(), partitions.to_string());
         }

@@ -5,6 +5,7 @@
 //! concern and read with majority read concern from the primary.
 
 mod checkpoints;
+mod checks;
 mod claim;
 mod commit;
 mod dead_letters;

@@ -1,16 +1,17 @@
 //! The client, its guarantees, and the deadline of a read.
 
 use std::future::IntoFuture;
+use std::sync::Arc;
 use std::time::Duration;
 
-use likewise_core::GenerationId;
+use likewise_core::{Finding, GenerationId};
 use mongodb::bson::{Document, doc};
 use mongodb::options::{
     ClientOptions, ReadConcern, ReadPreference, SelectionCriteria, WriteConcern,
 };
 use mongodb::{Client, Collection, Database};
 
-use crate::Error;
+use crate::{Error, checks};
 
 pub(crate) const CHECKPOINTS: &str = "checkpoints";
 pub(crate) const GENERATIONS: &str = "generations";
@@ -34,14 +35,19 @@ pub struct StoreSettings {
 #[derive(Clone, Debug)]
 pub struct Store {
     pub(crate) client: Client,
+    pub(crate) options: Arc<ClientOptions>,
+    /// What the address asks for and must not.
+    pub(crate) asked: Arc<[Finding]>,
     pub(crate) database: Database,
     pub(crate) deadline: Duration,
 }
 
 impl Store {
-    /// Checks the settings. Waits for no server.
+    /// Checks the settings. Waits for no server. What the address asks for less than majority is
+    /// overridden, and told by [`Store::check`].
     pub async fn new(settings: &StoreSettings) -> Result<Self, Error> {
         let mut options = ClientOptions::parse(&settings.uri).await.map_err(Error::Settings)?;
+        let asked = checks::asked(&options);
         options.app_name = Some("likewise".to_owned());
         options.max_pool_size = Some(settings.max_connections.max(1));
         options.connect_timeout = Some(Duration::from_secs(2));
@@ -50,9 +56,15 @@ impl Store {
         options.read_concern = Some(ReadConcern::majority());
         options.selection_criteria =
             Some(SelectionCriteria::ReadPreference(ReadPreference::Primary));
-        let client = Client::with_options(options).map_err(Error::Settings)?;
+        let client = Client::with_options(options.clone()).map_err(Error::Settings)?;
         let database = client.database(&settings.database);
-        Ok(Self { client, database, deadline: settings.deadline })
+        Ok(Self {
+            client,
+            options: Arc::new(options),
+            asked: asked.into(),
+            database,
+            deadline: settings.deadline,
+        })
     }
 
     /// Asks the primary for an answer.

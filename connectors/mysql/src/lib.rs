@@ -1,8 +1,9 @@
-//! Edges, marks and migrations in MySQL.
+//! Edges, marks, migrations and the checks of the settings in MySQL.
 //!
 //! Calls end within the deadline of their [`Mysql`], migrations and the reading of whole tables aside.
 //! A call that was cut off may still take effect: its outcome is unknown, not failed.
 
+mod checks;
 mod edges;
 mod error;
 mod history;

@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use axum::Router;
 use likewise_core::GenerationId;
-use likewise_kafka::{ChangeLog, ChangeLogSettings};
+use likewise_kafka::{ChangeLog, ChangeLogSettings, Topics};
 use likewise_mongodb::Store;
-use likewise_serving::{Tasks, Telemetry, app, ready_when, serve};
+use likewise_serving::{Condition, Conditions, Tasks, Telemetry, app, ready_when, serve};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -50,7 +50,8 @@ struct Shared {
     stop: watch::Receiver<Option<String>>,
 }
 
-/// Counts until `shutdown`, then ends the batch in hand and leaves the group.
+/// Counts until `shutdown`, then ends the batch in hand and leaves the group. An error also where the
+/// topic or MongoDB is set so that changes or counts could be lost.
 pub async fn run(
     settings: Settings,
     store: Store,
@@ -59,16 +60,19 @@ pub async fn run(
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
     telemetry::describe();
+    let conditions = conditions(&settings, &store)?;
+    let conditions = Conditions::look(conditions).await?;
     let (log, events) = ChangeLog::join(&settings.log)?;
     let deadline = settings.request_deadline;
     let (tell, stop) = watch::channel(None);
     let shared = Arc::new(Shared { settings, store, log, board: Board::default(), stop });
 
     let readiness = {
-        let shared = shared.clone();
+        let (shared, met) = (shared.clone(), conditions.met());
         ready_when(move || {
-            let shared = shared.clone();
+            let (shared, met) = (shared.clone(), met.clone());
             async move {
+                met.ready()?;
                 shared.store.ping().await.map_err(|error| error.to_string())?;
                 shared.log.partitions().await.map_err(|error| error.to_string())?;
                 shared.board.ready()
@@ -81,11 +85,30 @@ pub async fn run(
     tasks.spawn("serving HTTP", serve(listener, app, shutdown.clone()));
     let watching = stop::watch(shared.clone(), tell, shutdown.clone());
     tasks.spawn("watching for reasons to stop", watching);
-    tasks.spawn("counting", group::follow(shared.clone(), events, shutdown));
+    tasks.spawn("counting", group::follow(shared.clone(), events, shutdown.clone()));
+    tasks.spawn("checking the settings of Kafka and MongoDB", conditions.keep(shutdown));
     let outcome = tasks.join().await;
     // Whoever still holds it has ended by now; if not, the group notices the silence by itself.
     if let Some(shared) = Arc::into_inner(shared) {
         shared.log.leave().await;
     }
     outcome
+}
+
+fn conditions(settings: &Settings, store: &Store) -> anyhow::Result<[Condition; 2]> {
+    let topics = Arc::new(Topics::new(&settings.log.brokers)?);
+    Ok([
+        Condition::new(
+            "Kafka",
+            topics,
+            |topics| async move { topics.ping().await.map(|()| String::new()) },
+            |topics| async move { topics.check_changes().await },
+        ),
+        Condition::new(
+            "MongoDB",
+            store.clone(),
+            |store| async move { store.primary().await },
+            |store| async move { store.check().await },
+        ),
+    ])
 }

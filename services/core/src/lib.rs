@@ -8,6 +8,7 @@
 mod admission;
 mod change;
 mod checkpoint;
+mod finding;
 mod fingerprint;
 mod fold;
 mod id;
@@ -21,6 +22,7 @@ pub use admission::{
 };
 pub use change::{Change, Entry, Poison, RowChange, Skip, SourceName, Table};
 pub use checkpoint::{Checkpoint, Epoch, Offset, SourceNumber};
+pub use finding::{Finding, Severity};
 pub use fingerprint::Fingerprint;
 pub use fold::{
     Batch, CountEffect, DeadLetter, Fold, PostEffect, Recount, Repair, RepairReason, Tally,

@@ -38,6 +38,15 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ConnectorCommand,
     },
+    /// Ask every server for the settings with which likes could be lost or counted twice.
+    ///
+    /// Names each with what was found, what is needed, why, and what puts it right. Exit code 1 when one
+    /// is refused or a server could not be asked, 0 with warnings alone.
+    Doctor {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
     /// Show how far each partition is counted, the connector's state and the live generation.
     ///
     /// Lag is in offsets of the log. Each of the connector's transactions ends in one of its own, which

@@ -44,6 +44,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Topics => commands::topics::run(&config()?).await,
         Command::Migrate => commands::migrate::run(&config()?).await,
         Command::Connector { command } => commands::connector::run(&config()?, command).await,
+        Command::Doctor { json } => commands::doctor::run(&config()?, json).await,
         Command::Status { json } => commands::status::run(&config()?, json).await,
         Command::Drain { timeout_s, json } => {
             commands::drain::run(&config()?, timeout_s, json).await

@@ -9,7 +9,9 @@ use axum::Router;
 use axum::routing::get;
 use likewise_core::Micros;
 use likewise_mongodb::Store;
-use likewise_serving::{Callers, HasCallers, Tasks, Telemetry, app, ready_when, serve};
+use likewise_serving::{
+    Callers, Condition, Conditions, HasCallers, Tasks, Telemetry, app, ready_when, serve,
+};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -53,7 +55,7 @@ impl ReadApi {
     }
 }
 
-/// Serves until `shutdown`.
+/// Serves until `shutdown`. An error also where MongoDB is set so that counts could be lost.
 pub async fn run(
     settings: Settings,
     store: Store,
@@ -61,6 +63,13 @@ pub async fn run(
     telemetry: &Telemetry,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
+    let conditions = Conditions::look([Condition::new(
+        "MongoDB",
+        store.clone(),
+        |store| async move { store.primary().await },
+        |store| async move { store.check().await },
+    )])
+    .await?;
     let (publish, live) = watch::channel(None);
     let api = ReadApi {
         store: store.clone(),
@@ -70,10 +79,11 @@ pub async fn run(
         live,
     };
     let readiness = {
-        let api = api.clone();
+        let (api, met) = (api.clone(), conditions.met());
         ready_when(move || {
-            let api = api.clone();
+            let (api, met) = (api.clone(), met.clone());
             async move {
+                met.ready()?;
                 api.store.ping().await.map_err(|error| error.to_string())?;
                 api.live.borrow().map(drop).ok_or_else(|| live::NO_GENERATION.to_owned())
             }
@@ -85,6 +95,7 @@ pub async fn run(
 
     let mut tasks = Tasks::new(shutdown.clone());
     tasks.spawn("serving HTTP", serve(listener, app, shutdown.clone()));
-    tasks.spawn("watching the live generation", live::watch(store, publish, shutdown));
+    tasks.spawn("watching the live generation", live::watch(store, publish, shutdown.clone()));
+    tasks.spawn("checking the settings of MongoDB", conditions.keep(shutdown));
     tasks.join().await
 }

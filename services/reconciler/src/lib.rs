@@ -1,6 +1,7 @@
 //! The reconciler: has the posts recounted whose count is in doubt, watches the connector, and compares
 //! MySQL's history with what was counted of it.
 
+mod conditions;
 mod connector;
 mod history;
 mod negative;
@@ -15,7 +16,7 @@ use likewise_core::SourceName;
 use likewise_kafka::Bounds;
 use likewise_mongodb::Store;
 use likewise_mysql::Mysql;
-use likewise_serving::{Tasks, Telemetry, app, ready_when, serve};
+use likewise_serving::{Conditions, Tasks, Telemetry, app, ready_when, serve};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -42,7 +43,8 @@ pub struct Servers {
     pub connect: Connect,
 }
 
-/// Works until `shutdown`.
+/// Works until `shutdown`. An error also where MySQL, MongoDB or the connector is set so that likes
+/// could be lost or counted twice.
 pub async fn run(
     settings: Settings,
     servers: Servers,
@@ -50,12 +52,14 @@ pub async fn run(
     telemetry: &Telemetry,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
+    let conditions = Conditions::look(conditions::of(&servers)).await?;
     let Servers { mysql, mysql_admin, store, log, connect } = servers;
     let readiness = {
-        let (mysql, store) = (mysql.clone(), store.clone());
+        let (mysql, store, met) = (mysql.clone(), store.clone(), conditions.met());
         ready_when(move || {
-            let (mysql, store) = (mysql.clone(), store.clone());
+            let (mysql, store, met) = (mysql.clone(), store.clone(), met.clone());
             async move {
+                met.ready()?;
                 mysql.ready().await.map_err(|error| error.to_string())?;
                 store.ping().await.map_err(|error| error.to_string())
             }
@@ -79,6 +83,7 @@ pub async fn run(
     let negative = negative::watch(store.clone(), shutdown.clone());
     tasks.spawn("looking for sums below zero", negative);
     tasks.spawn("repairing counts", repairs::work_off(mysql, store, shutdown.clone()));
-    tasks.spawn("watching the connector", connector::watch(watched, shutdown));
+    tasks.spawn("watching the connector", connector::watch(watched, shutdown.clone()));
+    tasks.spawn("checking the settings of its servers", conditions.keep(shutdown));
     tasks.join().await
 }

@@ -1,7 +1,9 @@
-//! What every role that listens shares: start and stop, telemetry, health, callers, problems.
+//! What every role that listens shares: start and stop, telemetry, health, conditions,
+//! callers, problems.
 
 mod app;
 mod caller;
+mod conditions;
 mod health;
 mod problem;
 mod request;
@@ -12,6 +14,7 @@ mod time;
 
 pub use app::app;
 pub use caller::{AnyCaller, Callers, HasCallers, User};
+pub use conditions::{Condition, Conditions, Met};
 pub use health::{Readiness, ready_when};
 pub use problem::{Kind, Problem};
 pub use request::{NoQuery, PostPath};

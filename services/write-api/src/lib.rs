@@ -9,7 +9,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::put;
 use likewise_mysql::Mysql;
-use likewise_serving::{Callers, HasCallers, Tasks, Telemetry, app, ready_when, serve};
+use likewise_serving::{
+    Callers, Condition, Conditions, HasCallers, Tasks, Telemetry, app, ready_when, serve,
+};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -41,7 +43,7 @@ impl HasCallers for WriteApi {
     }
 }
 
-/// Serves until `shutdown`.
+/// Serves until `shutdown`. An error also where MySQL is set so that likes could be lost.
 pub async fn run(
     settings: Settings,
     mysql: Mysql,
@@ -49,16 +51,26 @@ pub async fn run(
     telemetry: &Telemetry,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
+    let conditions = Conditions::look([Condition::new(
+        "MySQL",
+        mysql.clone(),
+        |mysql| async move { mysql.server().await },
+        |mysql| async move { mysql.check().await },
+    )])
+    .await?;
     let api = WriteApi {
         mysql: mysql.clone(),
         callers: Callers::new(&settings.service_token),
         written: Arc::default(),
     };
     let readiness = {
-        let mysql = mysql.clone();
+        let (mysql, met) = (mysql.clone(), conditions.met());
         ready_when(move || {
-            let mysql = mysql.clone();
-            async move { mysql.ready().await.map_err(|error| error.to_string()) }
+            let (mysql, met) = (mysql.clone(), met.clone());
+            async move {
+                met.ready()?;
+                mysql.ready().await.map_err(|error| error.to_string())
+            }
         })
     };
     let routes = Router::new()
@@ -75,9 +87,10 @@ pub async fn run(
             api.written,
             settings.mark_interval,
             settings.idle_mark_interval,
-            shutdown,
+            shutdown.clone(),
         ),
     );
+    tasks.spawn("checking the settings of MySQL", conditions.keep(shutdown));
     let outcome = tasks.join().await;
     mysql.close().await;
     outcome

@@ -2,6 +2,7 @@
 
 pub(crate) mod connector;
 pub(crate) mod dead_letters;
+pub(crate) mod doctor;
 pub(crate) mod drain;
 pub(crate) mod health;
 pub(crate) mod load;

@@ -1,0 +1,197 @@
+//! `likewise doctor`
+
+use std::process::ExitCode;
+
+use likewise_connect::{Connect, Definition};
+use likewise_core::{Finding, Severity};
+use likewise_kafka::{Bounds, CHANGES, TopicSettings, Topics};
+use likewise_mysql::Error as MysqlError;
+use serde::Serialize;
+
+use super::print_json;
+use crate::config::{Config, need};
+use crate::roles;
+
+/// What was found at one server.
+#[derive(Debug, Serialize)]
+struct Looked {
+    server: &'static str,
+    findings: Vec<Told>,
+    /// Why it could not be asked, or not to the end.
+    away: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Told {
+    severity: &'static str,
+    thing: String,
+    setting: String,
+    found: String,
+    needed: String,
+    why: String,
+    fix: String,
+    #[serde(skip)]
+    text: String,
+}
+
+impl From<Finding> for Told {
+    fn from(finding: Finding) -> Self {
+        let text = finding.to_string();
+        let severity = match finding.severity {
+            Severity::Refused => "refused",
+            Severity::Warning => "warning",
+        };
+        let Finding { severity: _, thing, setting, found, needed, why, fix } = finding;
+        Self { severity, thing, setting, found, needed, why, fix, text }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Diagnosis {
+    /// Nothing is refused, and every server was asked.
+    fit: bool,
+    servers: [Looked; 5],
+}
+
+/// Asks every server, whatever the others answer.
+pub(crate) async fn run(config: &Config, json: bool) -> anyhow::Result<ExitCode> {
+    let (mysql, binlog, kafka, mongodb, connect) = tokio::join!(
+        mysql(config),
+        binlog(config),
+        kafka(config),
+        mongodb(config),
+        connect(config)
+    );
+    let servers = [
+        looked("MySQL", mysql),
+        looked("MySQL's binlog", binlog),
+        looked("Kafka", kafka),
+        looked("MongoDB", mongodb),
+        looked("Kafka Connect", connect),
+    ];
+    let harmless = |told: &Told| told.severity != "refused";
+    let fit = |looked: &Looked| looked.away.is_none() && looked.findings.iter().all(harmless);
+    let diagnosis = Diagnosis { fit: servers.iter().all(fit), servers };
+    if json {
+        print_json(&diagnosis)?;
+    } else {
+        diagnosis.servers.iter().for_each(print);
+    }
+    Ok(if diagnosis.fit { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn looked(server: &'static str, looked: anyhow::Result<Vec<Finding>>) -> Looked {
+    match looked {
+        Ok(findings) => {
+            let findings = findings.into_iter().map(Told::from).collect();
+            Looked { server, findings, away: None }
+        }
+        Err(error) => Looked { server, findings: Vec::new(), away: Some(format!("{error:#}")) },
+    }
+}
+
+fn print(looked: &Looked) {
+    match &looked.away {
+        Some(why) => println!("away     {}: {why}", looked.server),
+        None if looked.findings.is_empty() => println!("ok       {}", looked.server),
+        None => {}
+    }
+    for told in &looked.findings {
+        println!("{:8} {}", told.severity, told.text);
+    }
+}
+
+/// Through the roles' own account, whose rights are looked at too.
+async fn mysql(config: &Config) -> anyhow::Result<Vec<Finding>> {
+    let mysql = roles::mysql(config)?;
+    let mut findings = mysql.check().await?;
+    match mysql.ready().await {
+        Ok(()) => {}
+        Err(MysqlError::NotMigrated) => findings.push(missing(
+            "MySQL",
+            "schema",
+            "there is nothing to write likes to, or to tell how fresh counts are",
+            "likewise migrate",
+        )),
+        Err(error) => return Err(error.into()),
+    }
+    mysql.close().await;
+    Ok(findings)
+}
+
+/// Through the account that sees where the binlog stands.
+async fn binlog(config: &Config) -> anyhow::Result<Vec<Finding>> {
+    let mysql = roles::mysql_admin(config)?;
+    let findings = mysql.check_binlog_filters().await?;
+    mysql.close().await;
+    Ok(findings)
+}
+
+async fn kafka(config: &Config) -> anyhow::Result<Vec<Finding>> {
+    let topics = Topics::new(need("KAFKA_BROKERS", config.kafka_brokers.as_ref())?)?;
+    let settings = TopicSettings {
+        partitions: config.partitions,
+        replication_factor: config.replication_factor,
+    };
+    Ok(topics.check(settings).await?)
+}
+
+/// The live generation too, and whether the log still has as many partitions as it counts.
+async fn mongodb(config: &Config) -> anyhow::Result<Vec<Finding>> {
+    let store = roles::store(config).await?;
+    let mut findings = store.check().await?;
+    if findings.iter().any(Finding::is_refused) {
+        return Ok(findings);
+    }
+    let Some(live) = store.live().await? else {
+        findings.push(missing(
+            "MongoDB",
+            "live generation",
+            "without one no like is counted; after a loss of counts it is made by `likewise rebuild`",
+            "likewise migrate",
+        ));
+        return Ok(findings);
+    };
+    // A topic that cannot be asked is told where Kafka is.
+    let log = Bounds::new(need("KAFKA_BROKERS", config.kafka_brokers.as_ref())?, CHANGES)?;
+    let Ok(partitions) = log.partitions().await else { return Ok(findings) };
+    if partitions != live.partitions {
+        findings.push(Finding {
+            severity: Severity::Refused,
+            thing: format!("generation {}", live.generation),
+            setting: format!("partitions of {CHANGES}"),
+            found: partitions.to_string(),
+            needed: live.partitions.to_string(),
+            why: "posts have moved between partitions, and out of their order".to_owned(),
+            fix: "likewise rebuild --from-here".to_owned(),
+        });
+    }
+    Ok(findings)
+}
+
+async fn connect(config: &Config) -> anyhow::Result<Vec<Finding>> {
+    let connect = Connect::new(need("CONNECT_URL", config.connect_url.as_ref())?)?;
+    let definition = Definition::of_project();
+    let findings = connect.check(&definition).await?;
+    Ok(findings.unwrap_or_else(|| {
+        vec![missing(
+            &format!("connector {}", definition.name),
+            "registration",
+            "without it no like reaches the log",
+            "likewise connector apply",
+        )]
+    }))
+}
+
+/// A role waits for what is missing; an operator wants to hear of it.
+fn missing(thing: &str, setting: &str, why: &str, fix: &str) -> Finding {
+    Finding {
+        severity: Severity::Refused,
+        thing: thing.to_owned(),
+        setting: setting.to_owned(),
+        found: "missing".to_owned(),
+        needed: "one".to_owned(),
+        why: why.to_owned(),
+        fix: fix.to_owned(),
+    }
+}
