@@ -24,8 +24,18 @@ pub fn pid_of(name: &str) -> String {
 /// # Panics
 /// If it cannot be started.
 pub async fn likewise(arguments: &[&str]) -> Output {
+    likewise_told(arguments, &[]).await
+}
+
+/// Runs a command with some settings of its own.
+///
+/// # Panics
+/// If it cannot be started.
+pub async fn likewise_told(arguments: &[&str], told: &[(&str, &str)]) -> Output {
     Command::new(home().join("bin/likewise"))
         .args(arguments)
+        .envs(told.iter().copied())
+        .kill_on_drop(true)
         .stdin(Stdio::null())
         .output()
         .await

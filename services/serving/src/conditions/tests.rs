@@ -4,29 +4,36 @@ use super::*;
 
 /// A server whose answers a test chooses: which one it is, and what is wrong with it.
 #[derive(Clone)]
-struct Fake(Arc<Mutex<(Result<String, String>, Vec<Finding>, u32)>>);
+struct Fake(Arc<Mutex<Answers>>);
+
+struct Answers {
+    which: Result<String, String>,
+    findings: Vec<Finding>,
+    checks: u32,
+}
 
 impl Fake {
     fn new() -> Self {
-        Self(Arc::new(Mutex::new((Ok("first".to_owned()), Vec::new(), 0))))
+        let answers = Answers { which: Ok("first".to_owned()), findings: Vec::new(), checks: 0 };
+        Self(Arc::new(Mutex::new(answers)))
     }
 
     fn is(&self, which: Result<&str, &str>, findings: Vec<Finding>) {
         let mut inner = self.0.lock().expect("no test panics here");
-        inner.0 = which.map(str::to_owned).map_err(str::to_owned);
-        inner.1 = findings;
+        inner.which = which.map(str::to_owned).map_err(str::to_owned);
+        inner.findings = findings;
     }
 
     fn checks(&self) -> u32 {
-        self.0.lock().expect("no test panics here").2
+        self.0.lock().expect("no test panics here").checks
     }
 
     fn condition(&self) -> Condition {
-        let which = |fake: Self| async move { fake.0.lock().expect("no panic").0.clone() };
+        let which = |fake: Self| async move { fake.0.lock().expect("no panic").which.clone() };
         let check = |fake: Self| async move {
             let mut inner = fake.0.lock().expect("no panic");
-            inner.2 += 1;
-            inner.0.clone().map(|_| inner.1.clone())
+            inner.checks += 1;
+            inner.which.clone().map(|_| inner.findings.clone())
         };
         Condition::new("MySQL", self.clone(), which, check)
     }
