@@ -80,4 +80,13 @@ async fn counts_without_a_generation_or_of_another_number_of_partitions_are_refu
     let fix =
         "mongosh --eval 'db.adminCommand({ setParameter: 1, transactionLifetimeLimitSeconds: 5 })'";
     diagnose(&told).await.warns("transactionLifetimeLimitSeconds is 60", fix);
+    admin.run_command(parameter(5)).await.expect("it is set");
+
+    let config = admin.run_command(doc! { "replSetGetConfig": 1 }).await.expect("it answers");
+    let mut config = config.get_document("config").expect("it has one").clone();
+    config.insert("version", config.get_i32("version").expect("a number") + 1);
+    config.insert("writeConcernMajorityJournalDefault", false);
+    admin.run_command(doc! { "replSetReconfig": config }).await.expect("it is set");
+    let fix = "mongosh --eval 'cfg = rs.conf(); cfg.writeConcernMajorityJournalDefault = true;";
+    diagnose(&told).await.refuses("writeConcernMajorityJournalDefault is false", fix);
 }

@@ -5,10 +5,11 @@ mod rules;
 use futures_util::future::join_all;
 use likewise_core::Finding;
 use mongodb::Client;
-use mongodb::bson::{Document, doc};
+use mongodb::bson::doc;
 use mongodb::options::{ClientOptions, ServerAddress};
 
 pub(crate) use crate::checks::rules::asked;
+use crate::checks::rules::{Answers, LIFETIME};
 use crate::{Error, Store};
 
 impl Store {
@@ -50,14 +51,17 @@ impl Store {
         options.repl_set_name = None;
         let client = Client::with_options(options).map_err(Error::Settings)?;
         let admin = client.database("admin");
-        let hello = self.within(admin.run_command(doc! { "hello": 1 })).await;
-        let lifetime = doc! { "getParameter": 1, "transactionLifetimeLimitSeconds": 1 };
-        // A router has none, and an account may not see it.
-        let lifetime: Option<Document> = match &hello {
-            Ok(_) => self.within(admin.run_command(lifetime)).await.ok(),
-            Err(_) => None,
+        let ask = |command| self.within(admin.run_command(command));
+        let answers = match ask(doc! { "hello": 1 }).await {
+            // A router has neither of these, and an account may not see them.
+            Ok(hello) => Ok(Answers {
+                hello,
+                lifetime: ask(doc! { "getParameter": 1, (LIFETIME): 1 }).await.ok(),
+                set: ask(doc! { "replSetGetConfig": 1 }).await.ok(),
+            }),
+            Err(error) => Err(error),
         };
         client.shutdown().await;
-        Ok(rules::answered(&host.to_string(), &hello?, lifetime.as_ref()))
+        Ok(rules::answered(&host.to_string(), &answers?))
     }
 }

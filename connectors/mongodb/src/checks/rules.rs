@@ -10,6 +10,17 @@ use mongodb::options::{
 const ADDRESS: &str = "LIKEWISE_MONGODB_URI";
 /// A frozen aggregator's transaction keeps its successor from claiming for that long.
 const LONGEST_TRANSACTION_S: f64 = 20.0;
+pub(super) const LIFETIME: &str = "transactionLifetimeLimitSeconds";
+const JOURNAL: &str = "writeConcernMajorityJournalDefault";
+
+/// What one server says of itself.
+pub(super) struct Answers {
+    pub(super) hello: Document,
+    /// None where it cannot be read.
+    pub(super) lifetime: Option<Document>,
+    /// The configuration of its replica set; none where it cannot be read.
+    pub(super) set: Option<Document>,
+}
 
 /// What the address asks for that the counts cannot do with. What is merely overridden is a warning.
 pub(crate) fn asked(options: &ClientOptions) -> Vec<Finding> {
@@ -60,45 +71,60 @@ fn first_word(value: &impl std::fmt::Debug) -> String {
     text.split([' ', '{', '(']).next().unwrap_or_default().to_owned()
 }
 
-/// What one server says of itself. `lifetime` is none where it cannot be read.
-pub(super) fn answered(host: &str, hello: &Document, lifetime: Option<&Document>) -> Vec<Finding> {
+pub(super) fn answered(host: &str, answers: &Answers) -> Vec<Finding> {
+    let finding = |severity, setting: &str, found: String, needed: &str, why: &str, fix: &str| {
+        let thing = format!("MongoDB at {host}");
+        let (setting, needed) = (setting.to_owned(), needed.to_owned());
+        let (why, fix) = (why.to_owned(), fix.to_owned());
+        Finding { severity, thing, setting, found, needed, why, fix }
+    };
     let mut findings = Vec::new();
-    let router = hello.get_str("msg").is_ok_and(|msg| msg == "isdbgrid");
-    if !router && hello.get_str("setName").is_err() {
-        findings.push(Finding {
-            severity: Severity::Refused,
-            thing: format!("MongoDB at {host}"),
-            setting: "replication.replSetName".to_owned(),
-            found: "none".to_owned(),
-            needed: "a replica set".to_owned(),
-            why: "without transactions counts and checkpoint cannot be written together".to_owned(),
-            fix: "start mongod with --replSet rs0, and once: mongosh --eval 'rs.initiate()'"
-                .to_owned(),
-        });
+    let router = answers.hello.get_str("msg").is_ok_and(|msg| msg == "isdbgrid");
+    if !router && answers.hello.get_str("setName").is_err() {
+        findings.push(finding(
+            Severity::Refused,
+            "replication.replSetName",
+            "none".to_owned(),
+            "a replica set",
+            "without transactions counts and checkpoint cannot be written together",
+            "start mongod with --replSet rs0, and once: mongosh --eval 'rs.initiate()'",
+        ));
     }
-    let seconds =
-        lifetime.and_then(|lifetime| match lifetime.get("transactionLifetimeLimitSeconds")? {
-            Bson::Int32(seconds) => Some(f64::from(*seconds)),
-            #[expect(clippy::cast_precision_loss, reason = "it is compared with a small number")]
-            Bson::Int64(seconds) => Some(*seconds as f64),
-            Bson::Double(seconds) => Some(*seconds),
-            _ => None,
-        });
+    let set = answers.set.as_ref().and_then(|set| set.get_document("config").ok());
+    if set.is_some_and(|set| matches!(set.get_bool(JOURNAL), Ok(false))) {
+        findings.push(finding(
+            Severity::Refused,
+            JOURNAL,
+            "false".to_owned(),
+            "true",
+            "a crash of a majority would take back counts that were acknowledged",
+            "mongosh --eval 'cfg = rs.conf(); cfg.writeConcernMajorityJournalDefault = true; \
+             rs.reconfig(cfg)'",
+        ));
+    }
+    let seconds = answers.lifetime.as_ref().and_then(|lifetime| seconds(lifetime.get(LIFETIME)?));
     if let Some(seconds) = seconds.filter(|seconds| *seconds > LONGEST_TRANSACTION_S) {
-        findings.push(Finding {
-            severity: Severity::Warning,
-            thing: format!("MongoDB at {host}"),
-            setting: "transactionLifetimeLimitSeconds".to_owned(),
-            found: seconds.to_string(),
-            needed: format!("{LONGEST_TRANSACTION_S} or less"),
-            why: "an aggregator that is frozen keeps its successor from counting for that long"
-                .to_owned(),
-            fix: "mongosh --eval 'db.adminCommand({ setParameter: 1, \
-                  transactionLifetimeLimitSeconds: 5 })', and --setParameter at every start"
-                .to_owned(),
-        });
+        findings.push(finding(
+            Severity::Warning,
+            LIFETIME,
+            seconds.to_string(),
+            &format!("{LONGEST_TRANSACTION_S} or less"),
+            "an aggregator that is frozen keeps its successor from counting for that long",
+            "mongosh --eval 'db.adminCommand({ setParameter: 1, \
+             transactionLifetimeLimitSeconds: 5 })', and --setParameter at every start",
+        ));
     }
     findings
+}
+
+fn seconds(value: &Bson) -> Option<f64> {
+    match value {
+        Bson::Int32(seconds) => Some(f64::from(*seconds)),
+        #[expect(clippy::cast_precision_loss, reason = "it is compared with a small number")]
+        Bson::Int64(seconds) => Some(*seconds as f64),
+        Bson::Double(seconds) => Some(*seconds),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -129,22 +155,34 @@ mod tests {
         assert_eq!(found("readPreference=secondaryPreferred").await, ["warning readPreference"]);
     }
 
+    fn of(hello: Document, lifetime: Option<Bson>, journal: Option<bool>) -> Vec<Finding> {
+        let lifetime = lifetime.map(|lifetime| doc! { LIFETIME: lifetime });
+        let set = journal.map(|journal| doc! { "config": { JOURNAL: journal } });
+        answered("h:1", &Answers { hello, lifetime, set })
+    }
+
     #[test]
     fn a_server_on_its_own_is_refused_and_a_router_is_not() {
-        let refused = |hello| answered("h:1", &hello, None).iter().any(Finding::is_refused);
+        let refused = |hello| of(hello, None, None).iter().any(Finding::is_refused);
         assert!(refused(doc! { "isWritablePrimary": true }));
         assert!(!refused(doc! { "setName": "rs0" }));
         assert!(!refused(doc! { "msg": "isdbgrid" }));
     }
 
     #[test]
+    fn a_majority_that_need_not_have_written_is_refused() {
+        let member = || doc! { "setName": "rs0" };
+        assert!(of(member(), None, Some(false))[0].is_refused());
+        assert_eq!(of(member(), None, Some(true)), []);
+    }
+
+    #[test]
     fn a_long_life_of_transactions_is_told_of() {
-        let hello = doc! { "setName": "rs0" };
         for (lifetime, warned) in
             [(Bson::Int32(60), true), (Bson::Int64(60), true), (Bson::Int32(20), false)]
         {
-            let lifetime = doc! { "transactionLifetimeLimitSeconds": lifetime };
-            assert_eq!(!answered("h:1", &hello, Some(&lifetime)).is_empty(), warned);
+            let findings = of(doc! { "setName": "rs0" }, Some(lifetime), None);
+            assert_eq!(!findings.is_empty(), warned);
         }
     }
 }
