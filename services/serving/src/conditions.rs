@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use anyhow::bail;
-use futures_util::future::join_all;
+use futures_util::future::{join_all, try_join_all};
 use likewise_core::Finding;
 use tokio_util::sync::CancellationToken;
 
@@ -62,13 +62,15 @@ where
 pub struct Conditions {
     watched: Vec<Watched>,
     met: Met,
-    warned: BTreeSet<String>,
 }
 
 struct Watched {
     condition: Condition,
+    met: Met,
     /// Which server was checked; none while it is away.
     checked: Option<String>,
+    /// What was logged, once each.
+    warned: BTreeSet<String>,
 }
 
 /// Whether every server's settings are known to be as they must be, for a role's readiness.
@@ -88,18 +90,21 @@ impl Met {
         if sentences.is_empty() { Ok(()) } else { Err(sentences.join("; ")) }
     }
 
-    /// Each change of what is away is logged once.
-    fn tell(&self, unchecked: BTreeMap<&'static str, String>) {
+    /// A server that comes or goes is logged, once.
+    fn tell(&self, server: &'static str, unchecked: Option<&String>) {
         let mut told = self.lock();
-        for (server, why) in &unchecked {
-            if !told.contains_key(server) {
-                tracing::warn!("the settings of {server} could not be checked: {why}");
+        match unchecked {
+            Some(why) => {
+                if told.insert(server, why.clone()).is_none() {
+                    tracing::warn!("the settings of {server} could not be checked: {why}");
+                }
+            }
+            None => {
+                if told.remove(server).is_some() {
+                    tracing::info!("the settings of {server} are checked");
+                }
             }
         }
-        for server in told.keys().filter(|server| !unchecked.contains_key(*server)) {
-            tracing::info!("the settings of {server} are checked");
-        }
-        *told = unchecked;
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, String>> {
@@ -111,9 +116,13 @@ impl Conditions {
     /// Looks at each server once. A server that does not answer is no error, and looked at again by
     /// [`Conditions::keep`]; a setting that is refused is one, with every finding in its text.
     pub async fn look(conditions: impl IntoIterator<Item = Condition>) -> anyhow::Result<Self> {
-        let watched = conditions.into_iter().map(|condition| Watched { condition, checked: None });
-        let mut this =
-            Self { watched: watched.collect(), met: Met::default(), warned: BTreeSet::new() };
+        let met = Met::default();
+        let watched = |condition| {
+            let (checked, warned) = (None, BTreeSet::new());
+            Watched { condition, met: met.clone(), checked, warned }
+        };
+        let watched = conditions.into_iter().map(watched).collect();
+        let mut this = Self { watched, met };
         this.look_again().await?;
         Ok(this)
     }
@@ -125,50 +134,45 @@ impl Conditions {
 
     /// Looks again at every server that was away, or is another one, until `shutdown`. Ends with an
     /// error when a setting is refused: the role must not go on.
-    pub async fn keep(mut self, shutdown: CancellationToken) -> anyhow::Result<()> {
-        loop {
-            tokio::select! {
-                () = shutdown.cancelled() => return Ok(()),
-                () = tokio::time::sleep(LOOK_EVERY) => {}
-            }
-            tokio::select! {
-                () = shutdown.cancelled() => return Ok(()),
-                looked = self.look_again() => looked?,
-            }
+    pub async fn keep(self, shutdown: CancellationToken) -> anyhow::Result<()> {
+        // Each by itself: one that takes its time to answer holds none of the others up.
+        let kept = try_join_all(self.watched.into_iter().map(Watched::keep));
+        tokio::select! {
+            () = shutdown.cancelled() => Ok(()),
+            kept = kept => kept.map(drop),
         }
     }
 
     async fn look_again(&mut self) -> anyhow::Result<()> {
         let looked = join_all(self.watched.iter_mut().map(Watched::look)).await;
-        let mut refused = Vec::new();
-        let mut unchecked = BTreeMap::new();
-        for (watched, outcome) in self.watched.iter().zip(looked) {
-            match outcome {
-                Ok(findings) => {
-                    for finding in findings {
-                        if finding.is_refused() {
-                            refused.push(finding.to_string());
-                        } else if self.warned.insert(finding.to_string()) {
-                            tracing::warn!("{finding}");
-                        }
-                    }
-                }
-                Err(why) => {
-                    unchecked.insert(watched.condition.server, why);
-                }
-            }
-        }
-        self.met.tell(unchecked);
-        if !refused.is_empty() {
-            bail!("refused, as likes could be lost or counted twice:\n  {}", refused.join("\n  "));
-        }
-        Ok(())
+        refuse(&looked.concat())
     }
 }
 
 impl Watched {
+    async fn keep(mut self) -> anyhow::Result<()> {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            refuse(&self.look().await)?;
+        }
+    }
+
+    /// What is refused. All else is told here.
+    async fn look(&mut self) -> Vec<Finding> {
+        let looked = self.ask().await;
+        self.met.tell(self.condition.server, looked.as_ref().err());
+        let (refused, warnings): (Vec<_>, Vec<_>) =
+            looked.unwrap_or_default().into_iter().partition(Finding::is_refused);
+        for warning in warnings {
+            if self.warned.insert(warning.to_string()) {
+                tracing::warn!("{warning}");
+            }
+        }
+        refused
+    }
+
     /// What was found, where it had to be looked for.
-    async fn look(&mut self) -> Result<Vec<Finding>, String> {
+    async fn ask(&mut self) -> Result<Vec<Finding>, String> {
         let checked = self.checked.take();
         let which = (self.condition.which)().await;
         if checked.is_some() && which.as_ref().ok() == checked.as_ref() {
@@ -182,6 +186,14 @@ impl Watched {
         }
         Ok(findings)
     }
+}
+
+fn refuse(refused: &[Finding]) -> anyhow::Result<()> {
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<String> = refused.iter().map(|finding| format!("\n  {finding}")).collect();
+    bail!("refused, as likes could be lost or counted twice:{}", lines.concat())
 }
 
 #[cfg(test)]

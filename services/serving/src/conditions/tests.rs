@@ -118,3 +118,23 @@ async fn what_was_seen_counts_also_where_the_server_is_of_no_use() {
     let conditions = Conditions::look([Condition::new("MongoDB", (), which, check)]).await;
     assert!(conditions.is_err());
 }
+
+#[tokio::test]
+async fn a_server_that_never_answers_holds_no_other_up() {
+    let server = Fake::new();
+    let frozen = Fake::new();
+    let which = |fake: Fake| async move {
+        if fake.checks() > 0 {
+            std::future::pending::<()>().await;
+        }
+        Ok::<_, String>(String::new())
+    };
+    let check = |fake: Fake| async move {
+        fake.0.lock().expect("no panic").checks += 1;
+        Ok::<_, String>(Vec::new())
+    };
+    let frozen = Condition::new("Kafka", frozen, which, check);
+    let conditions = Conditions::look([frozen, server.condition()]).await.expect("it starts");
+    server.is(Ok("second"), refused());
+    conditions.keep(CancellationToken::new()).await.expect_err("the second is refused");
+}
