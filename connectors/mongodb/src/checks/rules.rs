@@ -37,8 +37,7 @@ pub(crate) fn asked(options: &ClientOptions) -> Vec<Finding> {
         });
     };
     if let Some(WriteConcern { w, journal, .. }) = &options.write_concern {
-        let why = "a failover or a crash would take back counts together with their checkpoint, \
-                   or one without the other";
+        let why = "a failover or a crash would take back counts that were acknowledged";
         if let Some(w) = w.as_ref().filter(|w| **w != Acknowledgment::Majority) {
             let found = match w {
                 Acknowledgment::Nodes(nodes) => nodes.to_string(),
