@@ -83,6 +83,9 @@ async fn a_gap_in_the_log_stops_as_of_until_everything_is_recounted() {
     let text = String::from_utf8_lossy(&drained.stdout).into_owned();
     assert!(!drained.status.success() && text.contains("recount --all"), "{text}");
 
+    let doctor = likewise(&["doctor"]).await;
+    let text = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(text.contains("standing still") && text.contains("recount --all"), "{text}");
     recount_all(&[]).await;
     assert_eq!(oracle.agrees(&[&post]).await, [501]);
     nothing_differs().await;
@@ -156,7 +159,11 @@ async fn a_server_that_lost_what_was_counted_halts_counting_until_new_positions_
         answer.contains("is halted").then_some(())
     })
     .await;
+    let doctor = likewise(&["doctor"]).await;
+    let text = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(!doctor.status.success() && text.contains("--new-positions"), "{text}");
     recount_all(&["--new-positions"]).await;
+    assert!(likewise(&["doctor"]).await.status.success());
     assert_eq!(oracle.agrees(&[&post]).await, [2]);
     nothing_differs().await;
 }

@@ -14,9 +14,7 @@ use std::time::{Duration, Instant};
 pub use api::{Answer, Api};
 pub use log::Log;
 pub use oracle::Oracle;
-pub use roles::{
-    drain, likewise, likewise_told, metric, metric_at, pid_of, start_what_is_missing,
-};
+pub use roles::{drain, likewise, likewise_told, metric, metric_at, pid_of, start_what_is_missing};
 
 /// A setting of the stack under test.
 ///

@@ -88,7 +88,7 @@ impl Bounds {
 
     /// Asks for another topic, through the same client.
     pub(crate) fn about(&self, topic: &str) -> Self {
-        Self { client: self.client.clone(), topic: topic.to_owned() }
+        Self { topic: topic.to_owned(), ..self.clone() }
     }
 
     /// The number of partitions of the topic.

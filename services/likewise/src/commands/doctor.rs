@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use likewise_connect::{Connect, Definition};
 use likewise_core::{Finding, Severity};
 use likewise_kafka::{Bounds, CHANGES, TopicSettings, Topics};
+use likewise_mongodb::{Live, Store};
 use likewise_mysql::Error as MysqlError;
 use serde::Serialize;
 
@@ -152,6 +153,7 @@ async fn mongodb(config: &Config) -> anyhow::Result<Vec<Finding>> {
         ));
         return Ok(findings);
     };
+    findings.extend(doubts(&store, live).await?);
     // A topic that cannot be asked is told where Kafka is.
     let log = Bounds::new(need("KAFKA_BROKERS", config.kafka_brokers.as_ref())?, CHANGES)?;
     let Ok(partitions) = log.partitions().await else { return Ok(findings) };
@@ -164,6 +166,36 @@ async fn mongodb(config: &Config) -> anyhow::Result<Vec<Finding>> {
             needed: live.partitions.to_string(),
             why: "posts have moved between partitions, and out of their order".to_owned(),
             fix: "likewise rebuild --from-here".to_owned(),
+        });
+    }
+    Ok(findings)
+}
+
+/// What keeps the live generation from being counted, or from being trusted.
+async fn doubts(store: &Store, live: Live) -> anyhow::Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    let thing = format!("generation {}", live.generation);
+    let generation = store.generation(live.generation).await?;
+    if let Some(reason) = generation.and_then(|generation| generation.halted) {
+        findings.push(Finding {
+            severity: Severity::Refused,
+            thing: thing.clone(),
+            setting: "halted".to_owned(),
+            found: reason,
+            needed: "a log and a MySQL that are the ones that were counted".to_owned(),
+            why: "nothing is counted meanwhile".to_owned(),
+            fix: "the command that it names".to_owned(),
+        });
+    }
+    if store.stands(live.generation).await? {
+        findings.push(Finding {
+            severity: Severity::Warning,
+            thing,
+            setting: "as_of".to_owned(),
+            found: "standing still".to_owned(),
+            needed: "a recount of every post".to_owned(),
+            why: "a table was truncated, or the log has a gap: any count may be wrong".to_owned(),
+            fix: "likewise recount --all".to_owned(),
         });
     }
     Ok(findings)
