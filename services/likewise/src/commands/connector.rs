@@ -25,7 +25,7 @@ pub(crate) async fn run(config: &Config, command: ConnectorCommand) -> anyhow::R
     let log = Bounds::new(brokers, CHANGES)?;
     let until = Instant::now() + Duration::from_secs(timeout_s);
 
-    register(&connect, &definition, until).await?;
+    register(&connect, &mysql, &definition, until).await?;
     wait_running(&connect, &definition.name, until).await?;
     wait_flowing(&mysql, &log, until).await?;
     mysql.close().await;
@@ -35,25 +35,31 @@ pub(crate) async fn run(config: &Config, command: ConnectorCommand) -> anyhow::R
 
 /// A connector that has these settings already is left alone: new ones would restart it. While the
 /// workers agree on who runs what, they refuse; so it is tried again.
+///
+/// One that is new here may have lost its place, and then begins at the binlog's end. Marks that are set
+/// before it begins show the gap that this leaves: the next ones do not follow the last ones that were read.
 async fn register(
     connect: &Connect,
+    mysql: &Mysql,
     definition: &Definition,
     until: Instant,
 ) -> anyhow::Result<()> {
     loop {
         let registered = async {
             match connect.config(&definition.name).await? {
-                Some(config) if definition.equals(&config) => Ok(()),
-                _ => connect.put(definition).await,
+                Some(config) if definition.equals(&config) => return anyhow::Ok(()),
+                Some(_) => {}
+                None => drop(mysql.set_all_marks().await.context("failed to set the marks")?),
             }
+            Ok(connect.put(definition).await?)
         };
         match registered.await {
             Ok(()) => return Ok(()),
             Err(error) if Instant::now() >= until => {
-                bail!("failed to register the connector: {error}");
+                bail!("failed to register the connector: {error:#}");
             }
             Err(error) => {
-                eprintln!("connector {} is not registered yet: {error}", definition.name);
+                eprintln!("connector {} is not registered yet: {error:#}", definition.name);
                 tokio::time::sleep(LOOK_EVERY).await;
             }
         }
