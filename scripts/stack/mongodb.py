@@ -94,6 +94,8 @@ def program(settings: Settings, server: Path) -> Program:
         "--wiredTigerCacheSizeGB", str(CACHE_GB),
         "--setParameter", "diagnosticDataCollectionEnabled=false",
         "--setParameter", f"transactionLifetimeLimitSeconds={TRANSACTION_LIFETIME_SECONDS}",
+        # Fail points: the tests have commits fail in ways that a server cannot be asked for otherwise.
+        "--setParameter", "enableTestCommands=1",
     ]
     environment: dict[str, str] = {
         name: value for name, value in os.environ.items() if not name.startswith("LIKEWISE_")

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reqwest::{Client, Method, StatusCode};
+use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::Value;
 
 use crate::setting;
@@ -62,8 +62,23 @@ impl Api {
 
     /// `GET …/count`
     pub async fn count(&self, post: &str) -> Answer {
-        let request = self.client.get(format!("{}/v1/posts/{post}/count", self.read));
-        answer(request.bearer_auth(&self.token)).await
+        answer(self.count_request(post)).await
+    }
+
+    /// `PUT` or `DELETE …/like`; an error when no whole answer came.
+    pub async fn try_write(
+        &self,
+        user: &str,
+        post: &str,
+        liked: bool,
+    ) -> Result<Answer, reqwest::Error> {
+        let method = if liked { Method::PUT } else { Method::DELETE };
+        try_answer(self.edge_request(method, user, post)).await
+    }
+
+    /// `GET …/count`; an error when no whole answer came.
+    pub async fn try_count(&self, post: &str) -> Result<Answer, reqwest::Error> {
+        try_answer(self.count_request(post)).await
     }
 
     /// Any call; `target` begins with `W` or `R` for the API, and a path.
@@ -78,8 +93,17 @@ impl Api {
     }
 
     async fn edge(&self, method: Method, user: &str, post: &str) -> Answer {
+        answer(self.edge_request(method, user, post)).await
+    }
+
+    fn edge_request(&self, method: Method, user: &str, post: &str) -> RequestBuilder {
         let request = self.client.request(method, format!("{}/v1/posts/{post}/like", self.write));
-        answer(request.bearer_auth(&self.token).header("X-User-Id", user)).await
+        request.bearer_auth(&self.token).header("X-User-Id", user)
+    }
+
+    fn count_request(&self, post: &str) -> RequestBuilder {
+        let request = self.client.get(format!("{}/v1/posts/{post}/count", self.read));
+        request.bearer_auth(&self.token)
     }
 }
 
@@ -89,13 +113,17 @@ impl Default for Api {
     }
 }
 
-async fn answer(request: reqwest::RequestBuilder) -> Answer {
-    let response = request.send().await.expect("the API answers");
+async fn answer(request: RequestBuilder) -> Answer {
+    try_answer(request).await.expect("the API answers")
+}
+
+async fn try_answer(request: RequestBuilder) -> Result<Answer, reqwest::Error> {
+    let response = request.send().await?;
     let status = response.status();
     let headers = response.headers().clone();
     let content_type = headers.get("content-type").and_then(|value| value.to_str().ok());
     let content_type = content_type.unwrap_or_default().to_owned();
-    let body = response.bytes().await.expect("the answer is whole");
+    let body = response.bytes().await?;
     let json = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    Answer { status, content_type, headers, json }
+    Ok(Answer { status, content_type, headers, json })
 }

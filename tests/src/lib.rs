@@ -4,17 +4,23 @@
 //! the test.
 
 mod api;
+mod fail_point;
 mod log;
 mod oracle;
+mod record;
 mod roles;
 
 use std::env;
 use std::time::{Duration, Instant};
 
 pub use api::{Answer, Api};
+pub use fail_point::{FailPoint, no_fail_point};
 pub use log::Log;
 pub use oracle::Oracle;
-pub use roles::{drain, likewise, likewise_told, metric, metric_at, pid_of, start_what_is_missing};
+pub use record::{CallId, Record, States};
+pub use roles::{
+    drain, home, likewise, likewise_told, metric, metric_at, pid_of, start_what_is_missing, start_with,
+};
 
 /// A setting of the stack under test.
 ///

@@ -5,7 +5,8 @@ use std::process::{Output, Stdio};
 
 use tokio::process::Command;
 
-fn home() -> PathBuf {
+/// The stack's folder.
+pub fn home() -> PathBuf {
     crate::setting("HOME").into()
 }
 
@@ -56,8 +57,17 @@ pub async fn drain() {
 /// # Panics
 /// If that fails.
 pub async fn start_what_is_missing() {
+    start_with(&[]).await;
+}
+
+/// The same, with settings over those of the stack.
+///
+/// # Panics
+/// If that fails.
+pub async fn start_with(settings: &[(&str, &str)]) {
     let up = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/up");
-    let started = Command::new(up).stdin(Stdio::null()).output().await.expect("scripts/up starts");
+    let starting = Command::new(up).envs(settings.iter().copied()).stdin(Stdio::null()).output();
+    let started = starting.await.expect("scripts/up starts");
     assert!(started.status.success(), "{started:?}");
 }
 

@@ -48,7 +48,7 @@ impl Store {
     pub async fn new(settings: &StoreSettings) -> Result<Self, Error> {
         let mut options = ClientOptions::parse(&settings.uri).await.map_err(Error::Settings)?;
         let asked = checks::asked(&options);
-        options.app_name = Some("likewise".to_owned());
+        options.app_name.get_or_insert_with(|| "likewise".to_owned());
         options.max_pool_size = Some(settings.max_connections.max(1));
         options.connect_timeout = Some(Duration::from_secs(2));
         options.server_selection_timeout = Some(settings.deadline);
