@@ -8,6 +8,7 @@ import urllib.request
 from pathlib import Path
 
 from stack import fetch, java, kafka
+from stack.failure import Failure
 from stack.process import Program, fingerprint
 from stack.settings import CHECKOUT, Settings
 
@@ -17,6 +18,7 @@ ITEM = f"debezium-{PLUGIN_VERSION}"
 READY_SECONDS = 180.0
 RESTART_SECONDS = 60.0
 HEAP = "1g"
+EXACTLY_ONCE = "LIKEWISE_CONNECTOR_EXACTLY_ONCE"
 LOGGING = CHECKOUT / "debezium" / "log4j2.properties"
 
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -39,6 +41,7 @@ def program(settings: Settings) -> Program:
         "listeners": f"http://{settings.address(NAME)}",
         "rest.advertised.host.name": "127.0.0.1",
         "plugin.path": str(plugin()),
+        **exactly_once(settings),
     }
     text = java.write_properties(CHECKOUT / "debezium" / "connect.properties", own, folder / "connect.properties")
     told = {
@@ -54,6 +57,14 @@ def program(settings: Settings) -> Program:
     return Program(
         NAME, command, folder, java.environment(**told), fingerprint(command, text, told, LOGGING.read_text())
     )
+
+
+def exactly_once(settings: Settings) -> dict[str, str]:
+    """What overrides the worker's exactly-once support, as the same setting of the binary does for the connector."""
+    asked = settings.environment().get(EXACTLY_ONCE, "true")
+    if asked not in ("true", "false"):
+        raise Failure(f"{EXACTLY_ONCE} is '{asked}': it has to be true or false.")
+    return {} if asked == "true" else {"exactly.once.source.support": "disabled"}
 
 
 def is_ready(settings: Settings) -> bool:

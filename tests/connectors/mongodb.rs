@@ -6,8 +6,10 @@ use likewise_core::{
     Batch, BinlogFile, Change, Checkpoint, Entry, Fold, LogBounds, Micros, Poison, Position,
     PostId, Refusal, RowChange, Server, SourceName,
 };
-use likewise_mongodb::{Claim, ClaimError, CommitError, FirstGeneration, Store, StoreSettings};
-use likewise_tests::{fresh, setting};
+use likewise_mongodb::{
+    Claim, ClaimError, CommitError, Committed, Error, FirstGeneration, Store, StoreSettings,
+};
+use likewise_tests::{FailPoint, fresh, setting};
 use mongodb::Client;
 use mongodb::bson::{Document, doc};
 
@@ -18,6 +20,8 @@ const LOG: LogBounds = LogBounds { partitions: 2, low: 0, high: 1000 };
 struct Database {
     store: Store,
     database: mongodb::Database,
+    /// What the store calls itself, for fail points.
+    app: String,
 }
 
 impl Database {
@@ -25,10 +29,11 @@ impl Database {
         let name = fresh("likewise_test");
         let uri = setting("MONGODB_URI");
         let client = Client::with_uri_str(&uri).await.expect("a client");
-        let database = client.database(&name);
+        let (database, app) = (client.database(&name), name.clone());
+        let uri = format!("{uri}&appName={app}");
         let deadline = Duration::from_secs(10);
         let settings = StoreSettings { uri, database: name, max_connections: 8, deadline };
-        Self { store: Store::new(&settings).await.expect("settings"), database }
+        Self { store: Store::new(&settings).await.expect("settings"), database, app }
     }
 
     async fn with_generation() -> Self {
@@ -353,5 +358,97 @@ async fn counts_come_sorted_by_the_bytes_of_the_id_without_those_that_are_0() {
         .expect("it reads");
     let found: Vec<_> = found.iter().map(|(post, sum)| (post.as_str(), *sum)).collect();
     assert_eq!(found, [("B", 1), ("b", 1), ("b ", 1), ("é", 1)]);
+    base.drop().await;
+}
+
+impl Database {
+    /// Commits one like of `a` while MongoDB fails `times` commands in this way, and looks whether it
+    /// landed exactly once.
+    async fn commits_once_while(&self, times: i32, how: Document) -> Committed {
+        let (claim, checkpoint) = self.claim(0).await;
+        let batch = batch(checkpoint, [edge(1, "a", 1)]);
+        let point = FailPoint::on(&self.app, doc! { "times": times }, how).await;
+        let committed = self.store.commit(&claim, &batch).await.expect("it commits");
+        assert_eq!(point.off().await, times.unsigned_abs().into(), "the failures were not met");
+        assert_eq!(self.sum("a").await, 1);
+        let again = self.store.commit(&claim, &batch).await;
+        assert!(matches!(again, Err(CommitError::Fenced)), "{again:?}");
+        assert_eq!(self.claim(0).await.1, batch.checkpoint);
+        committed
+    }
+}
+
+/// The driver sends a commit a second time by itself; from then on it is ours to try again.
+#[tokio::test]
+async fn a_commit_whose_reply_is_lost_is_sent_again_and_lands_once() {
+    let base = Database::with_generation().await;
+    let lost = doc! {
+        "failCommands": ["commitTransaction"],
+        "writeConcernError": { "code": 91, "errmsg": "told after the commit took effect" },
+    };
+    let committed = base.commits_once_while(5, lost).await;
+    assert!(committed.commit_retries > 0, "{committed:?}");
+    assert_eq!(committed.transaction_retries, 0);
+    base.drop().await;
+}
+
+#[tokio::test]
+async fn a_write_conflict_runs_the_same_batch_again() {
+    for command in ["update", "commitTransaction"] {
+        let base = Database::with_generation().await;
+        let conflict = doc! {
+            "failCommands": [command], "errorCode": 112,
+            "errorLabels": ["TransientTransactionError"],
+        };
+        let committed = base.commits_once_while(3, conflict).await;
+        assert_eq!(committed.transaction_retries, 3, "{command}");
+        base.drop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_primary_that_stepped_down_before_the_commit_is_asked_again() {
+    let base = Database::with_generation().await;
+    let refused = doc! {
+        "failCommands": ["commitTransaction"], "errorCode": 10107,
+        "errorLabels": ["RetryableWriteError"],
+    };
+    let committed = base.commits_once_while(5, refused).await;
+    assert!(committed.commit_retries > 0, "{committed:?}");
+    base.drop().await;
+}
+
+/// The server answers `ok: 1` with the failure of a statement inside.
+#[tokio::test]
+async fn a_failure_inside_an_ok_is_not_taken_for_success() {
+    let base = Database::with_generation().await;
+    let (claim, checkpoint) = base.claim(0).await;
+    let counts = base.database.collection::<Document>("counts_1");
+    counts.insert_one(doc! { "_id": "a", "n": "not a number" }).await.expect("it is broken");
+    let batch = batch(checkpoint.clone(), [edge(1, "a", 1), edge(2, "b", 1)]);
+    let outcome = base.store.commit(&claim, &batch).await;
+    assert!(matches!(outcome, Err(CommitError::Store(Error::Incomplete(_)))), "{outcome:?}");
+    assert_eq!(base.sum("b").await, 0, "a part of the batch was written");
+    assert_eq!(base.claim(0).await.1, checkpoint);
+    base.drop().await;
+}
+
+/// Nothing says whether it took effect: the caller hears so, and the checkpoint tells.
+#[tokio::test]
+async fn a_commit_in_doubt_is_told_as_such_and_the_next_claim_knows() {
+    let base = Database::with_generation().await;
+    let (claim, checkpoint) = base.claim(0).await;
+    let batch = batch(checkpoint, [edge(1, "a", 1)]);
+    let doubt = doc! {
+        "failCommands": ["commitTransaction"],
+        "writeConcernError": { "code": 100, "errmsg": "told after the commit took effect" },
+    };
+    let point = FailPoint::on(&base.app, doc! { "times": 1 }, doubt).await;
+    let outcome = base.store.commit(&claim, &batch).await;
+    assert_eq!(point.off().await, 1, "the failure was not met");
+    assert!(matches!(outcome, Err(CommitError::InDoubt(_))), "{outcome:?}");
+    let (_, resumed) = base.claim(0).await;
+    assert_eq!(resumed, batch.checkpoint, "it had taken effect");
+    assert_eq!(base.sum("a").await, 1);
     base.drop().await;
 }

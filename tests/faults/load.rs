@@ -114,6 +114,15 @@ impl Load {
         .await;
     }
 
+    /// Waits until calls are acknowledged from now on, whether they are counted or not.
+    pub(crate) async fn flows_to_mysql(&self) {
+        let acknowledged = self.record().acknowledged;
+        eventually("calls are acknowledged", Duration::from_secs(60), async || {
+            (self.record().acknowledged > acknowledged + 50).then_some(())
+        })
+        .await;
+    }
+
     fn post(&self, number: usize) -> String {
         format!("{}-{number}", self.prefix)
     }

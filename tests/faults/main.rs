@@ -10,6 +10,7 @@ mod load;
 mod metrics;
 mod oracle;
 mod progress;
+mod proxy;
 mod scene;
 mod stack;
 mod table;
@@ -173,7 +174,7 @@ async fn one(fault: &Fault, seed: u64, round: u64) -> Row {
 async fn held(fault: &Fault, scene: &mut Scene, running: Running) -> Result<Agreement, String> {
     let load = running.load.clone();
     let provoked = AssertUnwindSafe((fault.provoke)(scene)).catch_unwind().await;
-    let provoked = provoked.map_err(|panic| told(&panic));
+    let provoked = provoked.map_err(|panic| told(panic.as_ref()));
     if provoked.is_ok() && fault.leaves == Leaves::Everything {
         stack::heal().await;
         load.flows().await;

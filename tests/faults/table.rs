@@ -40,24 +40,39 @@ fn reached(reached: &BTreeMap<String, u64>) -> String {
     paths.join(", ")
 }
 
+/// What all runs of one fault did.
+#[derive(Default)]
+struct Sum {
+    runs: u64,
+    held: u64,
+    provoked: u64,
+    reached: BTreeMap<String, u64>,
+    seconds: u64,
+}
+
+impl Sum {
+    fn add(&mut self, row: &Row) {
+        self.runs += 1;
+        self.held += u64::from(row.held);
+        self.provoked += row.provoked;
+        self.seconds += row.seconds;
+        for (what, times) in &row.reached {
+            *self.reached.entry(what.clone()).or_default() += times;
+        }
+    }
+}
+
 /// The rows, those of one fault added up.
 pub(crate) fn text(rows: &[Row]) -> String {
-    let mut faults: BTreeMap<&str, (u64, u64, BTreeMap<String, u64>, u64, u64)> = BTreeMap::new();
+    let mut faults: BTreeMap<&str, Sum> = BTreeMap::new();
     for row in rows {
-        let (runs, provoked, reached, held, seconds) = faults.entry(&row.fault).or_default();
-        *runs += 1;
-        *provoked += row.provoked;
-        *held += u64::from(row.held);
-        *seconds += row.seconds;
-        for (what, times) in &row.reached {
-            *reached.entry(what.clone()).or_default() += times;
-        }
+        faults.entry(&row.fault).or_default().add(row);
     }
     let mut text = String::from(
         "| fault | times provoked | rare path reached | outcome | seconds a run |\n\
          | --- | --- | --- | --- | --- |\n",
     );
-    for (fault, (runs, provoked, paths, held, seconds)) in faults {
+    for (fault, Sum { runs, held, provoked, reached: paths, seconds }) in faults {
         let outcome = if held == runs { "held" } else { "did not hold" };
         let (paths, mean) = (reached(&paths), seconds / runs);
         writeln!(

@@ -32,6 +32,13 @@ impl Definition {
         self.config.get("topic.prefix").expect("debezium/connector.json names its source")
     }
 
+    /// The same where the workers do without exactly-once support.
+    #[must_use]
+    pub fn without_exactly_once(mut self) -> Self {
+        self.config.insert("exactly.once.support".to_owned(), "requested".to_owned());
+        self
+    }
+
     /// Whether a registered connector has these settings. Kafka Connect adds the name to them.
     pub fn equals(&self, registered: &BTreeMap<String, String>) -> bool {
         let settings = |config: &BTreeMap<String, String>| {
@@ -53,6 +60,7 @@ mod tests {
         let mut registered = definition.config.clone();
         registered.insert("name".to_owned(), definition.name.clone());
         assert!(definition.equals(&registered));
+        assert!(!definition.clone().without_exactly_once().equals(&registered));
         registered.insert("connect.keep.alive".to_owned(), "true".to_owned());
         assert!(!definition.equals(&registered));
     }

@@ -69,6 +69,9 @@ pub(crate) struct Config {
 
     /// The MySQL account of the connector.
     pub(crate) connector_mysql_user: String,
+    /// Whether the connector needs Kafka Connect's exactly-once support. Counts are exact without it
+    /// too, and so it can be switched off to test them alone.
+    pub(crate) connector_exactly_once: bool,
 
     pub(crate) service_token: Option<Secret>,
     pub(crate) operator_token: Option<Secret>,
@@ -126,6 +129,8 @@ impl Default for Config {
             aggregator_listen: loopback(8082),
             reconciler_listen: loopback(8084),
             connector_mysql_user: "debezium".to_owned(),
+            // The first line: without it every restart of a worker makes the log repeat itself.
+            connector_exactly_once: true,
             service_token: None,
             operator_token: None,
             jwt_secret: None,

@@ -156,8 +156,8 @@ pub(super) async fn wakes_first(scene: &mut Scene) {
     }
 }
 
-/// Freezes an aggregator that owns everything in a commit that will not take effect: MongoDB ends the
-/// transaction before it gets to the commit.
+/// Freezes an aggregator that owns everything in a commit that does not take effect, so that it runs
+/// the batch in its hand again when it wakes.
 async fn freeze_in_a_commit(scene: &mut Scene) -> Aggregator {
     let app = "fault-frozen";
     let uri = stack::mongodb_uri(app);
@@ -166,7 +166,8 @@ async fn freeze_in_a_commit(scene: &mut Scene) -> Aggregator {
     scene.progress.moves().await;
     scene.any_moment(0..1_000).await;
     let held = doc! {
-        "failCommands": ["commitTransaction"], "blockConnection": true, "blockTimeMS": 7_000,
+        "failCommands": ["commitTransaction"], "blockConnection": true, "blockTimeMS": 1_000,
+        "errorCode": 112, "errorLabels": ["TransientTransactionError"],
     };
     let point = FailPoint::on(app, "alwaysOn", held).await;
     point.entered(1, Duration::from_secs(20)).await;

@@ -21,7 +21,13 @@ pub(crate) async fn run(config: &Config, command: ConnectorCommand) -> anyhow::R
     let connect = Connect::new(need("CONNECT_URL", config.connect_url.as_ref())?)?;
     let brokers = need("KAFKA_BROKERS", config.kafka_brokers.as_ref())?;
     let mysql = roles::mysql(config)?;
-    let definition = Definition::of_project();
+    let mut definition = Definition::of_project();
+    if !config.connector_exactly_once {
+        eprintln!(
+            "the connector is to do without exactly-once support, as LIKEWISE_CONNECTOR_EXACTLY_ONCE says"
+        );
+        definition = definition.without_exactly_once();
+    }
     let log = Bounds::new(brokers, CHANGES)?;
     let until = Instant::now() + Duration::from_secs(timeout_s);
 
