@@ -80,7 +80,7 @@ pub(super) async fn kill_before_commit(scene: &mut Scene) {
 pub(super) async fn kill_after_commit(scene: &mut Scene) {
     let commit = doc! {
         "failCommands": ["commitTransaction"],
-        "writeConcernError": { "code": 91, "errmsg": "told after the commit took effect" },
+        "writeConcernError": { "code": 64, "errmsg": "told after the commit took effect" },
     };
     // By the third time, the first reply was read: the commit took effect.
     kill_at(scene, commit, 3, "kills after a commit that was not told").await;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use likewise_tests::{FailPoint, setting, start_what_is_missing};
 use mongodb::bson::{Document, doc};
+use rand::RngExt as _;
 
 use crate::metrics::{Counters, Lines};
 use crate::proxy::Proxy;
@@ -12,8 +13,12 @@ use crate::stack::{self, Aggregator};
 
 /// The application name of the stack's own processes; of them the aggregator alone has transactions.
 const APP: &str = "likewise";
-/// For how long commands fail. The aggregator runs a transaction again for 20 s.
-const FAILS_FOR: Duration = Duration::from_secs(8);
+/// How often some commands fail, and how many at most: some of them are hidden by the driver, which
+/// sends a commit a second time by itself.
+const BURSTS: u32 = 8;
+const MOST_FAILURES: i64 = 6;
+/// A driver that hears of another primary looks for it, and no server tells it that there is none.
+const LOOKS_FOR_PRIMARY: Duration = Duration::from_secs(90);
 
 const RETRIES: &str = "likewise_transaction_retries_total";
 const COMMIT_RETRIES: &str = "likewise_commit_retries_total";
@@ -71,9 +76,9 @@ fn interruptions(lines: &Lines) -> u64 {
 pub(super) async fn commit_reply_lost(scene: &mut Scene) {
     let lost = doc! {
         "failCommands": ["commitTransaction"],
-        "writeConcernError": { "code": 91, "errmsg": "told after the commit took effect" },
+        "writeConcernError": { "code": 64, "errmsg": "told after the commit took effect" },
     };
-    fails(scene, 0.3, lost, COMMIT_RETRIES, "commits sent again").await;
+    fails(scene, lost, COMMIT_RETRIES, "commits sent again").await;
 }
 
 /// A statement, or the commit, meets a write conflict.
@@ -82,7 +87,7 @@ pub(super) async fn write_conflict(scene: &mut Scene) {
         "failCommands": ["update", "commitTransaction"],
         "errorCode": 112, "errorLabels": ["TransientTransactionError"],
     };
-    fails(scene, 0.2, conflict, RETRIES, "transactions run again").await;
+    fails(scene, conflict, RETRIES, "transactions run again").await;
 }
 
 /// The server says that it is not the primary any more, before it does anything.
@@ -91,20 +96,24 @@ pub(super) async fn not_primary(scene: &mut Scene) {
         "failCommands": ["commitTransaction"], "errorCode": 10107,
         "errorLabels": ["RetryableWriteError"],
     };
-    fails(scene, 0.3, refused, COMMIT_RETRIES, "commits sent again").await;
+    fails(scene, refused, COMMIT_RETRIES, "commits sent again").await;
     let refused = doc! {
         "failCommands": ["update"], "errorCode": 10107,
         "errorLabels": ["TransientTransactionError"],
     };
-    fails(scene, 0.2, refused, RETRIES, "transactions run again").await;
+    fails(scene, refused, RETRIES, "transactions run again").await;
 }
 
-/// A part of the aggregator's commands fails for a while.
-async fn fails(scene: &mut Scene, part: f64, how: Document, counter: &str, what: &'static str) {
+/// A few of the aggregator's commands fail, again and again.
+async fn fails(scene: &mut Scene, how: Document, counter: &str, what: &'static str) {
     let counters = Counters::follow(&setting("AGGREGATOR_URL")).await;
-    let point = FailPoint::on(APP, doc! { "activationProbability": part }, how).await;
-    tokio::time::sleep(FAILS_FOR).await;
-    scene.provoked += point.off().await;
+    for _ in 0..BURSTS {
+        let times = scene.rng.random_range(1..=MOST_FAILURES);
+        let point = FailPoint::on(APP, doc! { "times": times }, how.clone()).await;
+        point.entered(times, LOOKS_FOR_PRIMARY).await;
+        scene.provoked += point.off().await;
+        scene.any_moment(0..1_000).await;
+    }
     scene.progress.moves().await;
     scene.reach(what, counters.added(counter).await);
 }
