@@ -181,6 +181,8 @@ impl Worker<'_> {
         let store = self.shared.store.clone();
         let committing = tokio::spawn(async move {
             let outcome = store.commit(&claim, &batch).await;
+            // Told here: nobody waits for a slow commit of a partition that was given away.
+            tell_outcome(partition, &outcome, &batch);
             (outcome, batch)
         });
         tokio::pin!(committing);
@@ -195,30 +197,16 @@ impl Worker<'_> {
         self.tell(State::Counting);
         let (outcome, batch) = ended.expect("a commit does not panic");
         match outcome {
-            Ok(Committed { corrections, transaction_retries, commit_retries }) => {
-                counter!(telemetry::RETRIES).increment(transaction_retries);
-                counter!(telemetry::COMMIT_RETRIES).increment(commit_retries);
-                telemetry::committed(partition, &batch);
-                telemetry::alarm(partition, &batch);
-                telemetry::corrected(partition, &corrections);
+            Ok(_) => {
                 self.progressed = true;
                 let most = self.shared.settings.limits.records;
                 self.limits.records = most.min(self.limits.records.saturating_mul(2));
                 Ok(())
             }
             Err(error) => {
-                match &error {
-                    CommitError::Fenced => {
-                        counter!(telemetry::FENCED).increment(1);
-                        tracing::warn!(
-                            partition,
-                            records = batch.tally.records,
-                            "a commit was fenced: the batch is dropped"
-                        );
-                    }
-                    CommitError::InDoubt(_) => counter!(telemetry::IN_DOUBT).increment(1),
-                    // Perhaps it was too large, or took too long: the same records come in smaller batches.
-                    CommitError::Store(_) => self.limits.records = 1.max(batch.tally.records / 2),
+                // Perhaps it was too large, or took too long: the same records come in smaller batches.
+                if matches!(error, CommitError::Store(_)) {
+                    self.limits.records = 1.max(batch.tally.records / 2);
                 }
                 Err(error.into())
             }
@@ -243,6 +231,26 @@ impl Worker<'_> {
             tracing::error!(partition, error, "the partition cannot be counted");
             self.tell(State::Waiting(interrupted.to_string()));
         }
+    }
+}
+
+/// Counts how a commit ended, and says aloud what an operator must hear of.
+fn tell_outcome(partition: u32, outcome: &Result<Committed, CommitError>, batch: &Batch) {
+    match outcome {
+        Ok(Committed { corrections, transaction_retries, commit_retries }) => {
+            counter!(telemetry::RETRIES).increment(*transaction_retries);
+            counter!(telemetry::COMMIT_RETRIES).increment(*commit_retries);
+            telemetry::committed(partition, batch);
+            telemetry::alarm(partition, batch);
+            telemetry::corrected(partition, corrections);
+        }
+        Err(CommitError::Fenced) => {
+            counter!(telemetry::FENCED).increment(1);
+            let records = batch.tally.records;
+            tracing::warn!(partition, records, "a commit was fenced: the batch is dropped");
+        }
+        Err(CommitError::InDoubt(_)) => counter!(telemetry::IN_DOUBT).increment(1),
+        Err(CommitError::Store(_)) => {}
     }
 }
 
