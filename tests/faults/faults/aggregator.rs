@@ -18,7 +18,7 @@ const HALF_FILLED: [(&str, &str); 2] =
     [("LIKEWISE_BATCH_LINGER_MS", "500"), ("LIKEWISE_BATCH_AGE_MS", "2000")];
 /// A batch that is not committed before the test is over with it.
 const SLOW: [(&str, &str); 2] =
-    [("LIKEWISE_BATCH_LINGER_MS", "20000"), ("LIKEWISE_BATCH_AGE_MS", "20000")];
+    [("LIKEWISE_BATCH_LINGER_MS", "8000"), ("LIKEWISE_BATCH_AGE_MS", "8000")];
 const APP: &str = "fault-aggregator";
 
 const FENCED: &str = "a commit was fenced";

@@ -15,7 +15,7 @@ use crate::stack::{self, Aggregator};
 const APP: &str = "likewise";
 /// How often some commands fail, and how many at most: some of them are hidden by the driver, which
 /// sends a commit a second time by itself.
-const BURSTS: u32 = 8;
+const BURSTS: u32 = 5;
 const MOST_FAILURES: i64 = 6;
 /// A driver that hears of another primary looks for it, and no server tells it that there is none.
 const LOOKS_FOR_PRIMARY: Duration = Duration::from_secs(90);
