@@ -19,12 +19,15 @@ pub(crate) struct Agreement {
     pub(crate) posts: usize,
 }
 
+/// Waits until everything is counted, however much there is to catch up with.
+pub(crate) async fn drained() -> Result<(), String> {
+    let drained = likewise(&["drain", "--timeout-s", DRAIN_S]).await;
+    if drained.status.success() { Ok(()) } else { Err(format!("not drained: {}", text(&drained))) }
+}
+
 /// Drains, and compares everything with the truth. Says all that is wrong.
 pub(crate) async fn agrees(load: &Load) -> Result<Agreement, String> {
-    let drained = likewise(&["drain", "--timeout-s", DRAIN_S]).await;
-    if !drained.status.success() {
-        return Err(format!("not drained: {}", text(&drained)));
-    }
+    drained().await?;
     let mut wrong = load.wrong();
     let truth = truth(load).await;
     wrong.extend(lost_or_invented(load, &truth));

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use likewise_tests::{drain, eventually, likewise, setting, start_with};
+use likewise_tests::{eventually, likewise, setting, start_with};
 use rand::RngExt as _;
 use reqwest::Method;
 
 use crate::big::{self, Rows};
 use crate::metrics::Counters;
+use crate::oracle;
 use crate::scene::Scene;
 use crate::stack;
 
@@ -31,7 +32,7 @@ pub(super) async fn kill_without_exactly_once(scene: &mut Scene) {
     for _ in 0..2 {
         kill_in_the_middle(scene, &WITHOUT).await;
     }
-    drain().await;
+    oracle::drained().await.expect("it is drained");
     scene.reach("repeats dropped", counters.added("likewise_repeats_total").await);
 }
 

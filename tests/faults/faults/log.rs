@@ -8,7 +8,7 @@ use likewise_core::{Offset, PostId};
 use likewise_kafka::{Bounds, CHANGES, ChangeLogSettings};
 use likewise_mongodb::{Store, StoreSettings};
 use likewise_serving::{LogFormat, Telemetry};
-use likewise_tests::{drain, eventually, fresh, setting};
+use likewise_tests::{eventually, fresh, setting};
 use mongodb::bson::{Document, doc};
 use rand::RngExt as _;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
@@ -55,7 +55,7 @@ pub(super) async fn copied(scene: &mut Scene) {
     let load = running.stop().await;
     let rows = Rows::new(scene, 2_000);
     rows.insert().await.expect("it does not panic").expect("MySQL takes the rows");
-    drain().await;
+    oracle::drained().await.expect("it is drained");
     let to = scene.progress.ends().await.expect("Kafka answers");
 
     let topic = fresh("likewise.copy");

@@ -1,9 +1,10 @@
 //! MySQL that dies or is started again.
 
-use likewise_tests::{drain, start_what_is_missing};
+use likewise_tests::start_what_is_missing;
 use rand::RngExt as _;
 
 use crate::big::{self, Rows};
+use crate::oracle;
 use crate::scene::Scene;
 use crate::stack;
 
@@ -44,7 +45,7 @@ async fn end(scene: &mut Scene, how: End) {
 
     let rows = Rows::new(scene, ROWS);
     rows.insert().await.expect("it does not panic").expect("MySQL takes the rows");
-    drain().await;
+    oracle::drained().await.expect("it is drained");
     let before = scene.progress.length().await.expect("Kafka answers");
     let deleted = rows.delete();
     let until = scene.rng.random_range(1_000..30_000);
