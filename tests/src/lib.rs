@@ -19,7 +19,8 @@ pub use log::Log;
 pub use oracle::Oracle;
 pub use record::{CallId, Record, States};
 pub use roles::{
-    drain, home, likewise, likewise_told, metric, metric_at, pid_of, start_what_is_missing, start_with,
+    drain, home, likewise, likewise_told, metric, metric_at, pid_of, start_what_is_missing,
+    start_with,
 };
 
 /// A setting of the stack under test.

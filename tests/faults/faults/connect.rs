@@ -96,7 +96,7 @@ pub(super) async fn forgotten(scene: &mut Scene) {
     assert!(applied.status.success(), "{applied:?}");
     eventually("as_of stands still", Duration::from_secs(60), async || {
         let partitions = scene.progress.partitions().await?;
-        partitions.iter().all(|partition| partition.as_of_stands).then_some(())
+        partitions.iter().all(|partition| partition.stands_since.is_some()).then_some(())
     })
     .await;
     scene.reach("gaps noticed", counters.added("likewise_log_gaps_total").await);
@@ -104,7 +104,7 @@ pub(super) async fn forgotten(scene: &mut Scene) {
     assert!(recounted.status.success(), "{recounted:?}");
     eventually("as_of goes on", Duration::from_secs(60), async || {
         let partitions = scene.progress.partitions().await?;
-        (!partitions.iter().any(|partition| partition.as_of_stands)).then_some(())
+        (!partitions.iter().any(|partition| partition.stands_since.is_some())).then_some(())
     })
     .await;
 }
