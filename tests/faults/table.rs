@@ -101,7 +101,7 @@ pub(crate) fn note(seed: u64, rows: &[Row]) {
     let page = std::fs::read_to_string(&readme).expect("README.md");
     let (head, rest) = page.split_once(BEGIN).expect("README.md has the table's beginning");
     let (_, tail) = rest.split_once(END).expect("README.md has the table's end");
-    let table = format!("{} runs, seeds {}.\n\n{}", runs.len(), seeds.join(", "), text(&all));
-    let page = format!("{head}{BEGIN}\n{table}{END}{tail}");
+    let table = format!("Seeds of the recorded runs: {}.\n\n{}", seeds.join(", "), text(&all));
+    let page = format!("{head}{BEGIN}\n{table}\n{END}{tail}");
     std::fs::write(&readme, page).expect("README.md can be written");
 }
