@@ -4,14 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use likewise_core::{Fingerprint, LogBounds, Offset};
-use rdkafka::ClientConfig;
 use rdkafka::Message as _;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::BorrowedMessage;
 use rdkafka::topic_partition_list::{Offset as StartOffset, TopicPartitionList};
 
-use crate::Error;
+use crate::{Error, client};
 
 /// How long Kafka has for an answer.
 const DEADLINE: Duration = Duration::from_secs(3);
@@ -28,11 +27,7 @@ pub struct Bounds {
 impl Bounds {
     /// Makes the client. Waits for no server.
     pub fn new(brokers: &str, topic: &str) -> Result<Self, Error> {
-        let mut config = ClientConfig::new();
-        config
-            .set("bootstrap.servers", brokers)
-            .set("client.id", "likewise-bounds")
-            .set("allow.auto.create.topics", "false");
+        let mut config = client::config(brokers, "likewise-bounds");
         let client: BaseConsumer = config.create()?;
         // Assigned by hand it joins no group, but librdkafka wants a name.
         let reader: BaseConsumer = config

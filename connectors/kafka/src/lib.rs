@@ -6,6 +6,7 @@
 
 mod bounds;
 mod checks;
+mod client;
 mod error;
 mod log;
 mod membership;

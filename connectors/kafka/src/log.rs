@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use likewise_core::{Fingerprint, LogBounds, Offset};
-use rdkafka::ClientConfig;
 use rdkafka::Message as _;
 use rdkafka::consumer::stream_consumer::StreamPartitionQueue;
 use rdkafka::consumer::{CommitMode, Consumer as _, StreamConsumer};
@@ -14,7 +13,9 @@ use rdkafka::topic_partition_list::{Offset as StartOffset, TopicPartitionList};
 use tokio::sync::mpsc;
 
 use crate::membership::{Assignment, Event, Membership};
-use crate::{Bounds, Error};
+use crate::{Bounds, Error, client};
+
+const CLIENT_ID: &str = "likewise-aggregator";
 
 /// What the coordinator answers to a member that it has dropped.
 const DROPPED: [RDKafkaErrorCode; 4] = [
@@ -94,9 +95,7 @@ impl ChangeLog {
         settings: &ChangeLogSettings,
     ) -> Result<(Self, mpsc::UnboundedReceiver<Event>), Error> {
         let (membership, events) = Membership::new(settings.topic.clone());
-        let consumer: StreamConsumer<Membership> = ClientConfig::new()
-            .set("bootstrap.servers", &settings.brokers)
-            .set("client.id", "likewise-aggregator")
+        let consumer: StreamConsumer<Membership> = client::config(&settings.brokers, CLIENT_ID)
             .set("group.id", &settings.group)
             .set("partition.assignment.strategy", "cooperative-sticky")
             // A dead member's partitions wait this long; a pause of the process below it costs nothing.
@@ -107,7 +106,6 @@ impl ChangeLog {
             .set("enable.auto.offset.store", "false")
             .set("auto.offset.reset", "error")
             .set("isolation.level", "read_committed")
-            .set("allow.auto.create.topics", "false")
             .set("queued.max.messages.kbytes", settings.prefetch_kib.to_string())
             // The default of 1 s leaves a full queue idle for that long after it was emptied.
             .set("fetch.queue.backoff.ms", "20")

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::error::RDKafkaErrorCode;
 use serde::Deserialize;
 
-use crate::{Bounds, Error};
+use crate::{Bounds, Error, client};
 
 /// The topic that carries the changes of all three tables.
 pub const CHANGES: &str = "likewise.changes";
@@ -70,10 +69,7 @@ impl Topics {
     /// Reads the definition. Waits for no server.
     pub fn new(brokers: &str) -> Result<Self, Error> {
         let topics = serde_json::from_str(DEFINITION).map_err(Error::Definition)?;
-        let admin = ClientConfig::new()
-            .set("bootstrap.servers", brokers)
-            .set("client.id", "likewise-topics")
-            .create()?;
+        let admin = client::config(brokers, "likewise-topics").create()?;
         let bounds = Bounds::new(brokers, CHANGES)?;
         Ok(Self { brokers: brokers.to_owned(), bounds, admin, topics })
     }
