@@ -9,8 +9,10 @@ use std::time::{Duration, Instant};
 
 use likewise_core::{Micros, Offset};
 
-/// A reader that is missing for a moment is perhaps just connecting.
+/// A reader that was there and is missing for a moment is perhaps just connecting again.
 const GONE_FOR: Duration = Duration::from_secs(4);
+/// A task says RUNNING before it reads.
+const STARTS_FOR: Duration = Duration::from_secs(10);
 /// Marks are set every few seconds, and take a fraction of a second to arrive.
 const STILL_FOR: Duration = Duration::from_secs(15);
 /// The pauses between two starts.
@@ -53,6 +55,8 @@ pub(crate) struct Silence {
     mark: Option<Micros>,
     grew_at: Instant,
     gone_since: Option<Instant>,
+    /// Whether MySQL was read since the connector was last started, as far as that was seen.
+    was_read: bool,
     pause: Duration,
     not_before: Instant,
 }
@@ -64,6 +68,7 @@ impl Silence {
             mark: None,
             grew_at: now,
             gone_since: None,
+            was_read: false,
             pause: FIRST_PAUSE,
             not_before: now,
         }
@@ -83,17 +88,19 @@ impl Silence {
             self.pause = FIRST_PAUSE;
             self.not_before = self.not_before.min(now + FIRST_PAUSE);
         }
+        self.was_read = says != Says::Other && (self.was_read || seen.is_read);
         if seen.is_read || says != Says::Running {
             self.gone_since = None;
         } else {
             self.gone_since.get_or_insert(now);
         }
         let for_long = |since: Instant, limit| now.duration_since(since) >= limit;
+        let patience = if self.was_read { GONE_FOR } else { STARTS_FOR };
         let silent = for_long(self.grew_at, STILL_FOR) && self.mark < Some(seen.mark);
         let action = match says {
             Says::Other => return None,
             Says::Failed => Action::StartFailed,
-            Says::Running if self.gone_since.is_some_and(|since| for_long(since, GONE_FOR)) => {
+            Says::Running if self.gone_since.is_some_and(|since| for_long(since, patience)) => {
                 Action::Start("MySQL has no thread that sends it the binlog")
             }
             Says::Running if silent => Action::Start("the log stands still while marks move on"),
@@ -105,6 +112,7 @@ impl Silence {
         self.not_before = now + self.pause;
         self.pause = LONGEST_PAUSE.min(self.pause * 2);
         self.gone_since = None;
+        self.was_read = false;
         self.grew_at = now;
         Some(action)
     }
@@ -144,6 +152,19 @@ mod tests {
         assert_eq!(clock.look(0, Says::Running, Some((true, 1, 1))), None);
         assert_eq!(clock.look(1, Says::Running, Some((false, 1, 1))), None);
         assert_eq!(clock.look(3, Says::Running, Some((false, 1, 1))), None);
+        assert!(matches!(
+            clock.look(1, Says::Running, Some((false, 1, 1))),
+            Some(Action::Start(_))
+        ));
+    }
+
+    #[test]
+    fn a_task_that_starts_may_take_longer_to_read_than_one_that_was_cut_off() {
+        let mut clock = Clock::new();
+        assert_eq!(clock.look(0, Says::Other, Some((false, 1, 1))), None);
+        for _ in 0..10 {
+            assert_eq!(clock.look(1, Says::Running, Some((false, 1, 1))), None);
+        }
         assert!(matches!(
             clock.look(1, Says::Running, Some((false, 1, 1))),
             Some(Action::Start(_))
