@@ -236,6 +236,9 @@ fn each_source_has_a_share_and_recounts_it_alone() {
 fn a_repair_is_closed_by_the_recount_of_its_own_source() {
     let met =
         fold(Checkpoint::default(), [edge(1, 0, "a", 1), of_another_source(edge(1, 0, "a", 1))]);
+    let unmarked = fold(met.checkpoint.clone(), [poison(Some("a"))]);
+    assert_eq!(unmarked.repairs.len(), 1, "nobody could recount the other share");
+    let met = fold(met.checkpoint, [of_another_source(mark(2, None, 10))]);
     let doubt = fold(met.checkpoint.clone(), [poison(Some("a"))]);
     assert_eq!(doubt.repairs.iter().map(|repair| repair.source).collect::<Vec<_>>(), [0, 1]);
     let half = fold(met.checkpoint, [poison(Some("a")), of_another_source(recount(3, "a", 1))]);
