@@ -81,7 +81,10 @@ async fn main() -> ExitCode {
     match rows.iter().find(|row| !row.held) {
         None => ExitCode::SUCCESS,
         Some(failed) => {
-            println!("To repeat it: scripts/faults --seed {seed} --faults {}", failed.fault);
+            println!(
+                "To repeat it: scripts/faults --seed {} --faults {}",
+                failed.seed, failed.fault
+            );
             ExitCode::FAILURE
         }
     }
@@ -159,6 +162,7 @@ async fn one(fault: &Fault, seed: u64, round: u64) -> Row {
     };
     let row = Row {
         fault: fault.name.to_owned(),
+        seed: seed ^ round,
         provoked: scene.provoked,
         reached: scene.reached.iter().map(|(what, times)| ((*what).to_owned(), *times)).collect(),
         held: failure.is_none(),

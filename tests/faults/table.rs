@@ -13,6 +13,8 @@ const END: &str = "<!-- The table ends. -->";
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct Row {
     pub(crate) fault: String,
+    /// With which it meets the same moments again.
+    pub(crate) seed: u64,
     pub(crate) provoked: u64,
     /// How often each rare path was taken.
     pub(crate) reached: BTreeMap<String, u64>,

@@ -1,13 +1,12 @@
 //! What the log holds, asked from Kafka by a client of its own that belongs to no group.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use likewise_core::{Fingerprint, LogBounds, Offset};
 use rdkafka::Message as _;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::BorrowedMessage;
 use rdkafka::topic_partition_list::{Offset as StartOffset, TopicPartitionList};
 
 use crate::{Error, client};
@@ -59,24 +58,9 @@ impl Bounds {
                 StartOffset::Offset(offset),
             )?;
             reader.assign(&list)?;
-            let read = reader.poll(DEADLINE).transpose().map(|record| {
-                let found = |record: BorrowedMessage<'_>| {
-                    (record.offset(), Fingerprint::of(record.key(), record.payload()))
-                };
-                record.map(found)
-            });
+            let read = read_one(&reader);
             reader.unassign()?;
-            match read {
-                Ok(None) => {
-                    let code = RDKafkaErrorCode::OperationTimedOut;
-                    Err(Error::Unavailable(KafkaError::MessageConsumption(code)))
-                }
-                Err(KafkaError::PartitionEOF(_)) => Ok(None),
-                read => match read.map_err(Error::from) {
-                    Err(Error::OutsideLog(_)) => Ok(None),
-                    read => read,
-                },
-            }
+            read
         })
         .await
     }
@@ -145,5 +129,29 @@ impl Bounds {
         tokio::task::spawn_blocking(move || question(&this))
             .await
             .expect("a question does not panic")
+    }
+}
+
+/// The first record of what is assigned; none where there is nothing. What is told of brokers that were away
+/// is older than the question.
+fn read_one(reader: &BaseConsumer) -> Result<Option<(Offset, Fingerprint)>, Error> {
+    let until = Instant::now() + DEADLINE;
+    loop {
+        match reader.poll(until.saturating_duration_since(Instant::now())) {
+            Some(Ok(record)) => {
+                let fingerprint = Fingerprint::of(record.key(), record.payload());
+                return Ok(Some((record.offset(), fingerprint)));
+            }
+            Some(Err(KafkaError::PartitionEOF(_))) => return Ok(None),
+            Some(Err(error)) => match Error::from(error) {
+                Error::OutsideLog(_) => return Ok(None),
+                Error::Unavailable(_) => {}
+                error => return Err(error),
+            },
+            None => {
+                let code = RDKafkaErrorCode::OperationTimedOut;
+                return Err(Error::Unavailable(KafkaError::MessageConsumption(code)));
+            }
+        }
     }
 }

@@ -75,8 +75,6 @@ pub struct PartitionStatus {
     pub as_of: Option<Micros>,
     /// The last mark passed: later than `as_of` where that stands.
     pub passed: Option<Micros>,
-    /// Whether every source that was met has passed a mark.
-    pub every_source_marks: bool,
     /// Where the log gave rise to doubt in any count: `as_of` stands until everything was recounted.
     pub stands_since: Option<Offset>,
     /// How far it is counted of each source and server.
@@ -267,7 +265,6 @@ fn status(document: Document) -> Result<PartitionStatus, Error> {
         owner: document.owner,
         as_of: checkpoint.as_of(),
         passed: checkpoint.passed(),
-        every_source_marks: checkpoint.marks.len() == checkpoint.sources.len(),
         stands_since: checkpoint.stands_since,
         positions: checkpoint.positions,
     })

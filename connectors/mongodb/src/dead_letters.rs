@@ -84,6 +84,19 @@ impl Store {
         documents.iter().map(read).collect()
     }
 
+    /// Letters of a topic that name a post: `limit` of them at most.
+    pub async fn named_dead_letters(
+        &self,
+        topic: &str,
+        limit: i64,
+    ) -> Result<Vec<KeptLetter>, Error> {
+        let letters = self.collection(DEAD_LETTERS);
+        let named = doc! { "topic": topic, "post_id": { "$type": "string" } };
+        let cursor = self.within(letters.find(named).limit(limit)).await?;
+        let documents: Vec<Document> = self.within(cursor.try_collect()).await?;
+        documents.iter().map(read).collect()
+    }
+
     /// One letter.
     pub async fn dead_letter(
         &self,

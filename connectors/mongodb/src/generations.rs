@@ -133,10 +133,14 @@ impl Store {
     }
 
     /// Forgets how far MySQL's history is counted, and lets a halted generation be counted again. From
-    /// here on every change is new, also one that was counted before: recount every post afterwards.
+    /// here on every change is new, also one that was counted before: `as_of` stands until every post was
+    /// recounted.
     pub async fn begin_new_positions(&self, generation: GenerationId) -> Result<(), Error> {
         // The raised epoch makes each owner read its checkpoint again.
-        let forget = doc! { "$set": { "positions": [] }, "$inc": { "epoch": 1_i64 } };
+        let forget = vec![doc! { "$set": {
+            "positions": [], "epoch": { "$add": ["$epoch", 1_i64] },
+            "stands_since": { "$subtract": ["$next_offset", 1_i64] },
+        } }];
         let checkpoints = self.collection(CHECKPOINTS);
         let of_generation = doc! { "generation": generation };
         self.within(checkpoints.update_many(of_generation, forget)).await?;

@@ -94,10 +94,7 @@ impl Mysql {
         &self,
         call: impl Future<Output = Result<T, Driver>>,
     ) -> Result<T, Error> {
-        tokio::time::timeout(self.deadline, call)
-            .await
-            .map_err(|_| Error::Timeout(self.deadline.as_millis()))?
-            .map_err(Error::from)
+        within(self.deadline, call).await
     }
 
     /// A connection for long reading, which has no deadline.
@@ -114,4 +111,15 @@ impl Mysql {
     pub(crate) fn pool(&self) -> &Pool {
         &self.pool
     }
+}
+
+/// Runs a call within a deadline of its own.
+pub(crate) async fn within<T>(
+    deadline: Duration,
+    call: impl Future<Output = Result<T, Driver>>,
+) -> Result<T, Error> {
+    tokio::time::timeout(deadline, call)
+        .await
+        .map_err(|_| Error::Timeout(deadline.as_millis()))?
+        .map_err(Error::from)
 }

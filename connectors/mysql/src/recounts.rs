@@ -1,11 +1,14 @@
 //! Recounts: the absolute truth about one post, written so that it stands in the binlog exactly
 //! where it is true.
 
+use std::time::Duration;
+
 use likewise_core::PostId;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error as Driver};
 
 use crate::error::is_conflict;
+use crate::pool::within;
 use crate::{Error, Mysql};
 
 /// For the next transaction alone. In this level `INSERT … SELECT` takes shared next-key locks on the
@@ -21,6 +24,9 @@ const RECOUNT: &str = "INSERT INTO post_recounts (post_id, likes, nonce, request
      ON DUPLICATE KEY UPDATE
        likes = new.likes, nonce = UUID_TO_BIN(UUID()), requested_at = new.requested_at";
 
+/// A post of some million likes takes seconds to count.
+const DEADLINE: Duration = Duration::from_secs(60);
+
 /// How often a recount is run that meets deadlocks with likes.
 const ATTEMPTS: u32 = 20;
 
@@ -28,9 +34,9 @@ const POSTS: &str = "SELECT DISTINCT post_id FROM post_likes FORCE INDEX (newest
      ORDER BY post_id";
 
 impl Mysql {
-    /// Writes a recount of the post. Likes of the post wait while it counts.
+    /// Writes a recount of the post. Likes of the post wait while it counts. Takes a minute at most.
     pub async fn recount(&self, post: &PostId) -> Result<(), Error> {
-        self.within(async {
+        within(DEADLINE, async {
             let mut conn = self.conn().await?;
             let mut attempt = 1;
             loop {

@@ -87,7 +87,13 @@ async fn look(shared: &Shared, anchors: &mut Anchors) -> anyhow::Result<Option<S
 async fn another_log(shared: &Shared, anchors: &mut Anchors) -> anyhow::Result<Option<Refusal>> {
     anchors.retain(|partition, _| shared.board.has(*partition));
     for (partition, anchor) in &mut *anchors {
-        let refusal = compare(shared, *partition, anchor).await?;
+        let refusal = match compare(shared, *partition, anchor).await {
+            Ok(refusal) => refusal,
+            Err(error) => {
+                tracing::debug!(partition, "the log could not be looked at: {error:#}");
+                continue;
+            }
+        };
         if anchor.missed && refusal.is_some() {
             return Ok(refusal);
         }

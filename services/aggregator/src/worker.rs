@@ -29,7 +29,7 @@ enum Interrupted {
     LogChanged(Refusal),
     /// The group has given the partition to somebody else, and this member will hear of it.
     #[error("the group has given the partition to another member")]
-    Dropped,
+    GivenAway,
     /// Nothing of the generation may be counted at the moment.
     #[error("{0}")]
     Stopped(String),
@@ -41,7 +41,7 @@ impl Interrupted {
     fn passes(&self) -> bool {
         match self {
             Self::Claim(ClaimError::Refused(_)) | Self::LogChanged(_) | Self::Stopped(_) => false,
-            Self::Dropped => true,
+            Self::GivenAway => true,
             Self::Claim(ClaimError::Store(error)) | Self::Commit(CommitError::Store(error)) => {
                 error.is_transient()
             }
@@ -116,8 +116,15 @@ impl Worker<'_> {
         let bounds = log.bounds(partition).await?;
         let counted = store.next_offset(settings.generation, &settings.log.topic, partition).await;
         let counted = counted.map_err(ClaimError::Store)?;
-        if !log.confirm(partition, self.assignment, counted.unwrap_or(bounds.low)).await? {
-            return Err(Interrupted::Dropped);
+        let confirmed = tokio::select! {
+            biased;
+            // Whoever answers a question that is dropped, answers nobody.
+            () = self.let_go.cancelled() => return Ok(()),
+            confirmed =
+                log.confirm(partition, self.assignment, counted.unwrap_or(bounds.low)) => confirmed?,
+        };
+        if !confirmed {
+            return Err(Interrupted::GivenAway);
         }
         let (claim, mut checkpoint) = store
             .claim(settings.generation, &settings.log.topic, partition, bounds, &settings.owner)

@@ -1,5 +1,6 @@
 //! Sums below zero. An unlike may be counted before its like only where the two come from different
-//! sources or servers: when every source has passed a later mark, a sum that is still below zero is wrong.
+//! sources or servers: when every source that sets marks has passed a later one, a sum that is still below
+//! zero is wrong.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -46,8 +47,7 @@ async fn look(store: &Store, seen: &mut HashMap<PostId, Option<Micros>>) -> anyh
     for post in negative {
         let partition = partition_of(post.as_str(), live.partitions);
         let known = partitions.iter().find(|known| known.partition == partition);
-        let Some(known) = known.filter(|known| known.every_source_marks) else { continue };
-        let passed = known.passed;
+        let passed = known.and_then(|known| known.passed);
         let first = *seen.entry(post.clone()).or_insert(passed);
         if passed > first
             && store.doubt_negative_sum(live.generation, CHANGES, partition, &post).await?

@@ -61,6 +61,10 @@ async fn look(
                 counter!(REQUESTED).increment(1);
                 tracing::info!(post = %repair.post, "a post in doubt is recounted");
             }
+            // The server may still be at work on one that was cut off.
+            Err(error @ likewise_mysql::Error::Timeout(_)) => {
+                tracing::error!(post = %repair.post, "a recount takes too long: {error}");
+            }
             Err(error) if error.is_transient() => return Err(error.into()),
             // This post alone: the others need not wait for it.
             Err(error) => tracing::error!(post = %repair.post, "a recount was refused: {error}"),

@@ -43,7 +43,7 @@ async fn kill_in_the_middle(scene: &mut Scene, settings: &[(&str, &str)]) -> boo
     let before = scene.progress.length().await.expect("Kafka answers");
     let rows = Rows::new(scene, ROWS);
     let inserted = rows.insert();
-    let until = scene.rng.random_range(500..6_000);
+    let until = scene.rng.random_range(2_000..6_000);
     big::grown(scene, before, until).await;
     stack::kill("connect").await;
     scene.provoked += 1;

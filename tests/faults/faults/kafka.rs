@@ -22,7 +22,7 @@ pub(super) async fn kill(scene: &mut Scene) {
         let before = scene.progress.length().await.expect("Kafka answers");
         let rows = Rows::new(scene, 50_000);
         let inserted = rows.insert();
-        let until = scene.rng.random_range(1_000..20_000);
+        let until = scene.rng.random_range(10_000..30_000);
         big::grown(scene, before, until).await;
         stack::kill("kafka").await;
         scene.provoked += 1;
@@ -48,7 +48,7 @@ pub(super) async fn freeze_75(scene: &mut Scene) {
 async fn freeze(scene: &mut Scene, time: Duration) {
     let before = scene.progress.length().await.expect("Kafka answers");
     let inserted = Rows::new(scene, ROWS).insert();
-    let until = scene.rng.random_range(5_000..100_000);
+    let until = scene.rng.random_range(20_000..100_000);
     big::grown(scene, before, until).await;
     scene.provoked += 1;
     stack::freeze("kafka", time).await;

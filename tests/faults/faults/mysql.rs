@@ -48,7 +48,7 @@ async fn end(scene: &mut Scene, how: End) {
     oracle::drained().await.expect("it is drained");
     let before = scene.progress.length().await.expect("Kafka answers");
     let deleted = rows.delete();
-    let until = scene.rng.random_range(1_000..30_000);
+    let until = scene.rng.random_range(10_000..30_000);
     let asked_at = big::grown(scene, before, until).await;
     end_process(how).await;
     scene.provoked += 1;

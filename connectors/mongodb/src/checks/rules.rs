@@ -79,7 +79,9 @@ pub(super) fn answered(host: &str, answers: &Answers) -> Vec<Finding> {
     };
     let mut findings = Vec::new();
     let router = answers.hello.get_str("msg").is_ok_and(|msg| msg == "isdbgrid");
-    if !router && answers.hello.get_str("setName").is_err() {
+    // A member whose set is not initiated, or whose configuration is not read yet, has no name for it.
+    let member = answers.hello.get_bool("isreplicaset").unwrap_or(false);
+    if !router && !member && answers.hello.get_str("setName").is_err() {
         findings.push(finding(
             Severity::Refused,
             "replication.replSetName",
@@ -165,6 +167,7 @@ mod tests {
         let refused = |hello| of(hello, None, None).iter().any(Finding::is_refused);
         assert!(refused(doc! { "isWritablePrimary": true }));
         assert!(!refused(doc! { "setName": "rs0" }));
+        assert!(!refused(doc! { "isreplicaset": true }), "it is not initiated yet");
         assert!(!refused(doc! { "msg": "isdbgrid" }));
     }
 

@@ -126,21 +126,19 @@ async fn retry(
                 retry_one(store, mysql, letter, &mut retried).await?;
             }
         }
-        None => loop {
-            // Those that name no post stay, and come first the next time.
-            let page = PAGE + i64::try_from(retried.kept).context("too many letters")?;
-            let letters = store.dead_letters(CHANGES, page).await;
-            let letters = letters.context("failed to read the dead letters")?;
-            let (named, unnamed): (Vec<_>, Vec<_>) =
-                letters.into_iter().partition(|letter| letter.post.is_some());
-            retried.kept = unnamed.len() as u64;
-            if named.is_empty() {
-                break;
+        None => {
+            let failed = "failed to read the dead letters";
+            loop {
+                let letters = store.named_dead_letters(CHANGES, PAGE).await.context(failed)?;
+                if letters.is_empty() {
+                    break;
+                }
+                for letter in letters {
+                    retry_one(store, mysql, letter, &mut retried).await?;
+                }
             }
-            for letter in named {
-                retry_one(store, mysql, letter, &mut retried).await?;
-            }
-        },
+            retried.kept = store.count_dead_letters(CHANGES).await.context(failed)?;
+        }
     }
     let Retried { recounts, kept } = &retried;
     if json {

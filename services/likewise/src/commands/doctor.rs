@@ -9,7 +9,7 @@ use likewise_mongodb::{Live, Store};
 use likewise_mysql::Error as MysqlError;
 use serde::Serialize;
 
-use super::print_json;
+use super::{halted, print_json};
 use crate::config::{Config, need};
 use crate::roles;
 
@@ -175,8 +175,7 @@ async fn mongodb(config: &Config) -> anyhow::Result<Vec<Finding>> {
 async fn doubts(store: &Store, live: Live) -> anyhow::Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let thing = format!("generation {}", live.generation);
-    let generation = store.generation(live.generation).await?;
-    if let Some(reason) = generation.and_then(|generation| generation.halted) {
+    if let Some(reason) = halted(store, live.generation).await? {
         findings.push(Finding {
             severity: Severity::Refused,
             thing: thing.clone(),

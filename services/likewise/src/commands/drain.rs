@@ -10,7 +10,7 @@ use likewise_mongodb::Store;
 use likewise_serving::rfc3339;
 use serde::Serialize;
 
-use super::{live, print_json};
+use super::{halted, live, print_json};
 use crate::config::{Config, need};
 use crate::roles;
 use likewise_connect::{Connect, Definition};
@@ -90,6 +90,9 @@ async fn missing(store: &Store, log: &Bounds, mark: Micros) -> anyhow::Result<Op
             "the topic has {partitions} partitions, and generation {} counts {}",
             live.generation, live.partitions
         )));
+    }
+    if let Some(reason) = halted(store, live.generation).await? {
+        return Ok(Some(format!("generation {} is halted: {reason}", live.generation)));
     }
     let counted =
         store.partitions(live.generation).await.context("failed to read the checkpoints")?;

@@ -13,6 +13,7 @@ pub(crate) mod topics;
 pub(crate) mod verify;
 
 use anyhow::Context as _;
+use likewise_core::GenerationId;
 use likewise_mongodb::{Live, Store};
 use serde::Serialize;
 
@@ -20,6 +21,13 @@ use serde::Serialize;
 fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     println!("{}", serde_json::to_string(value).context("failed to write JSON")?);
     Ok(())
+}
+
+/// Why a generation may not be counted, where it is halted.
+async fn halted(store: &Store, generation: GenerationId) -> anyhow::Result<Option<String>> {
+    let generation = store.generation(generation).await;
+    let generation = generation.context("failed to read the live generation")?;
+    Ok(generation.and_then(|generation| generation.halted))
 }
 
 /// The generation that is read.

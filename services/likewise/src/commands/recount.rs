@@ -14,7 +14,7 @@ use likewise_mysql::Mysql;
 use serde::Serialize;
 use tokio::sync::mpsc::{Receiver, channel};
 
-use super::{live, print_json};
+use super::{halted, live, print_json};
 use crate::cli::RecountArguments;
 use crate::config::Config;
 use crate::roles;
@@ -156,6 +156,9 @@ impl All<'_> {
     /// The next offset of each partition, or one that has not passed the mark.
     async fn passed(&self, mark: Micros) -> anyhow::Result<Result<Vec<(u32, Offset)>, u32>> {
         let live = live(self.store).await?;
+        if let Some(reason) = halted(self.store, live.generation).await? {
+            bail!("generation {} is halted: {reason}", live.generation);
+        }
         let counted = self.store.partitions(live.generation).await?;
         let of = |partition| counted.iter().find(move |known| known.partition == partition);
         let offset = |partition| match of(partition) {

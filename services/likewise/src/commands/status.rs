@@ -9,7 +9,7 @@ use likewise_kafka::{Bounds, CHANGES};
 use likewise_serving::rfc3339;
 use serde::Serialize;
 
-use super::{live, print_json};
+use super::{halted, live, print_json};
 use crate::config::{Config, need};
 use crate::roles;
 use likewise_connect::{Connect, ConnectorStatus, Definition};
@@ -66,9 +66,7 @@ pub(crate) async fn run(config: &Config, json: bool) -> anyhow::Result<ExitCode>
         });
     }
     let connector = connector(config).await;
-    let generation = store.generation(live.generation).await;
-    let generation = generation.context("failed to read the live generation")?;
-    let halted = generation.and_then(|generation| generation.halted);
+    let halted = halted(&store, live.generation).await?;
     let status =
         Status { generation: live.generation, halted, partitions, open_repairs, connector };
     if json {
