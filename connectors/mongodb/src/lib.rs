@@ -23,6 +23,6 @@ pub use commit::{CommitError, Committed, Correction};
 pub use dead_letters::KeptLetter;
 pub use error::Error;
 pub use generations::{FirstGeneration, Live};
-pub use reads::Counted;
+pub use reads::{Counted, Counts};
 pub use repairs::OpenRepair;
 pub use store::{Store, StoreSettings};

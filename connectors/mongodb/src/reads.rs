@@ -15,6 +15,15 @@ pub struct Counted {
     pub repair: bool,
 }
 
+/// Which counts are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counts {
+    /// Every post of which a change was ever counted.
+    All,
+    /// Posts that have likes, as far as is counted.
+    OtherThanZero,
+}
+
 /// Reads a document of a `counts_<generation>` collection.
 pub(crate) fn counted(document: &Document) -> Result<(PostId, Counted), Error> {
     let malformed = |error: mongodb::bson::error::Error| Error::Document {
@@ -35,15 +44,19 @@ impl Store {
         document.as_ref().map_or(Ok(Counted::default()), |document| Ok(counted(document)?.1))
     }
 
-    /// Hands every post with a sum other than 0 to `each`, ordered by the bytes of the id.
-    /// Holds one batch of the driver's cursor in memory.
+    /// Hands every post that has a count to `each`, ordered by the bytes of the id. Holds one batch of the
+    /// driver's cursor in memory.
     pub async fn each_count(
         &self,
         generation: GenerationId,
+        which: Counts,
         mut each: impl AsyncFnMut(PostId, i64),
     ) -> Result<(), Error> {
         let counts = self.counts(generation);
-        let find = counts.find(doc! { "n": { "$ne": 0_i64 } });
+        let find = counts.find(match which {
+            Counts::All => doc! {},
+            Counts::OtherThanZero => doc! { "n": { "$ne": 0_i64 } },
+        });
         let mut cursor = self.within(find.sort(doc! { "_id": 1 })).await?;
         while let Some(document) = self.within(cursor.try_next()).await? {
             let (post, counted) = counted(&document)?;

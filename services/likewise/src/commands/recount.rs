@@ -9,10 +9,11 @@ use futures_util::TryStreamExt as _;
 use futures_util::stream::poll_fn;
 use likewise_core::{GenerationId, Micros, Offset, PostId};
 use likewise_kafka::CHANGES;
-use likewise_mongodb::Store;
+use likewise_mongodb::{Counts, Store};
 use likewise_mysql::Mysql;
 use serde::Serialize;
 use tokio::sync::mpsc::{Receiver, channel};
+use tokio::sync::oneshot;
 
 use super::{halted, live, print_json};
 use crate::cli::RecountArguments;
@@ -96,23 +97,36 @@ struct All<'a> {
 }
 
 impl All<'_> {
-    /// The posts are listed when every partition has been read up to now: what made it necessary has no
-    /// key and no order, and changes from before it may still be on their way in other partitions.
+    /// The posts of MySQL are listed when every partition has been read up to now: what made it necessary
+    /// has no key and no order, and changes from before it may still be on their way in other partitions.
+    ///
+    /// Those of MongoDB are listed when everything from before MySQL's list is counted, and whatever their
+    /// count is. A like that was lost, and whose unlike was not, may have left MySQL without a row and the
+    /// count at −1, which the next like hides behind a 0.
     async fn recount(&self, timeout: Duration) -> anyhow::Result<Recounted> {
         let listed_from = self.pass_a_mark(timeout).await?;
+        let (begun, mysql_has_begun) = oneshot::channel::<()>();
+        let mut begun = Some(begun);
         let (send_liked, liked) = channel(AHEAD);
         let (send_counted, counted) = channel(AHEAD);
         let (send, posts) = channel(AHEAD);
         let in_mysql = async {
-            let each = async |post| drop(send_liked.send(post).await);
+            // The list is as of the moment at which its first post comes, at the latest.
+            let each = async |post| {
+                drop(begun.take());
+                drop(send_liked.send(post).await);
+            };
             let listed = self.mysql.each_known_post(each).await;
-            drop(send_liked);
+            drop((begun.take(), send_liked));
             listed.context("failed to list the posts of MySQL")
         };
         let in_mongodb = async {
+            // It is never sent, and dropped when the list has begun.
+            let _ = mysql_has_begun.await;
+            self.pass_a_mark(timeout).await?;
             // A post that MySQL no longer knows may still have a count: 0 is a truth too.
             let each = async |post, _| drop(send_counted.send(post).await);
-            let listed = self.store.each_count(self.generation, each).await;
+            let listed = self.store.each_count(self.generation, Counts::All, each).await;
             drop(send_counted);
             listed.context("failed to list the posts of MongoDB")
         };

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use likewise_core::PostId;
+use likewise_mongodb::Counts;
 use serde::Serialize;
 use tokio::sync::mpsc::{Receiver, channel};
 
@@ -54,7 +55,7 @@ pub(crate) async fn run(config: &Config, json: bool) -> anyhow::Result<ExitCode>
     };
     let stored = async {
         let each = async |post, sum| drop(send_counts.send((post, sum)).await);
-        let sent = store.each_count(live.generation, each).await;
+        let sent = store.each_count(live.generation, Counts::OtherThanZero, each).await;
         drop(send_counts);
         sent.context("failed to read the counts")
     };
