@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use likewise_tests::{Api, Oracle, eventually, fresh, likewise, metric, setting};
+use likewise_tests::{Api, Log, Oracle, eventually, fresh, likewise, metric, setting};
 use mongodb::bson::{Document, doc};
 use mysql_async::prelude::Queryable as _;
+use rdkafka::Message as _;
 use reqwest::{Client, Method};
 use serde_json::Value;
 
@@ -54,6 +55,27 @@ async fn nothing_differs() {
 #[tokio::test]
 async fn a_gap_in_the_log_stops_as_of_until_everything_is_recounted() {
     let _stack = STACK.lock().await;
+    forget_and_register(Registered::ByApply).await;
+}
+
+/// The same by hand and within two seconds, past the command that sets marks before it registers.
+#[tokio::test]
+async fn a_short_gap_that_somebody_made_by_hand_is_noticed_too() {
+    let _stack = STACK.lock().await;
+    forget_and_register(Registered::ByHand).await;
+}
+
+#[derive(Clone, Copy)]
+enum Registered {
+    ByApply,
+    ByHand,
+}
+
+async fn forget_and_register(how: Registered) {
+    let client = Client::new();
+    let url = format!("{}/connectors/likewise/config", setting("CONNECT_URL"));
+    let config: Value =
+        client.get(&url).send().await.expect("it answers").json().await.expect("JSON");
     let (api, oracle, post) = (Api::new(), Oracle::new(), fresh("post"));
     api.like("ann", &post).await;
     assert_eq!(oracle.agrees(&[&post]).await, [1]);
@@ -67,8 +89,16 @@ async fn a_gap_in_the_log_stops_as_of_until_everything_is_recounted() {
     let insert =
         "INSERT INTO post_likes (user_id, post_id, liked, liked_at) VALUES (?, ?, 1, NOW(6))";
     conn.exec_batch(insert, rows).await.expect("MySQL takes them");
-    let applied = likewise(&["connector", "apply"]).await;
-    assert!(applied.status.success(), "{applied:?}");
+    match how {
+        Registered::ByApply => {
+            let applied = likewise(&["connector", "apply"]).await;
+            assert!(applied.status.success(), "{applied:?}");
+        }
+        Registered::ByHand => {
+            let put = client.put(&url).json(&config).send().await.expect("it answers");
+            assert!(put.status().is_success(), "{put:?}");
+        }
+    }
 
     eventually("the gap is noticed", LIMIT, async || {
         (metric("AGGREGATOR", "likewise_log_gaps_total").await > gaps).then_some(())
@@ -88,6 +118,31 @@ async fn a_gap_in_the_log_stops_as_of_until_everything_is_recounted() {
     assert!(text.contains("standing still") && text.contains("recount --all"), "{text}");
     recount_all(&[]).await;
     assert_eq!(oracle.agrees(&[&post]).await, [501]);
+    nothing_differs().await;
+}
+
+/// A mark of another source says that it is a source, and `as_of` waits for its next one for ever. New
+/// positions forget it.
+#[tokio::test]
+async fn a_source_that_is_gone_is_forgotten_by_new_positions() {
+    let _stack = STACK.lock().await;
+    let (api, oracle, log, post) = (Api::new(), Oracle::new(), Log::at_end().await, fresh("post"));
+    api.like("ann", &post).await;
+    let mark = loop {
+        let record = log.next().await;
+        let key = String::from_utf8_lossy(record.key().unwrap_or_default()).into_owned();
+        if key.starts_with("mark-") {
+            break (key, record);
+        }
+    };
+    let value = mark.1.payload().expect("a value");
+    let mut value: Value = serde_json::from_slice(value).expect("JSON");
+    value["source"]["name"] = "somebody-else".into();
+    log.append(&mark.0, Some(value.to_string().as_bytes())).await;
+    let drained = likewise(&["drain", "--timeout-s", "3"]).await;
+    assert!(!drained.status.success(), "{drained:?}");
+    recount_all(&["--new-positions"]).await;
+    assert_eq!(oracle.agrees(&[&post]).await, [1]);
     nothing_differs().await;
 }
 

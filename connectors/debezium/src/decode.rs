@@ -8,6 +8,10 @@ use likewise_core::{
 use crate::envelope::{Envelope, Row, Source};
 use crate::gtid::Gtid;
 
+/// More rows than any table holds, and far from where sums end.
+const MAX_LIKES: i64 = 1 << 53;
+/// The end of the year 9999, where MySQL's times end.
+const MAX_MICROS: i64 = 253_402_300_799_999_999;
 /// The database that the three tables are in.
 const DATABASE: &str = "likewise";
 
@@ -57,7 +61,11 @@ pub fn decode(key: Option<&[u8]>, value: Option<&[u8]>) -> Entry {
 /// A key of an unreadable value may be a mark's, or anything: a post's id has 1 to 64 characters, and
 /// what MySQL cannot hold can never be recounted.
 fn is_post(key: &str) -> bool {
-    !key.starts_with("mark-") && (1..=64).contains(&key.chars().count())
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let mark = key.strip_prefix("mark-").and_then(|rest| rest.split_once('-'));
+    let is_mark =
+        mark.is_some_and(|(partition, attempt)| is_number(partition) && is_number(attempt));
+    !is_mark && (1..=64).contains(&key.chars().count())
 }
 
 fn table(source: &Source<'_>) -> Option<Table> {
@@ -83,7 +91,7 @@ fn row_change(table: Table, envelope: &Envelope<'_>) -> Option<RowChange> {
         Table::Likes => edge(before, after),
         Table::Recounts => match after {
             Some(row) => {
-                let likes = row.likes.filter(|likes| *likes >= 0)?;
+                let likes = row.likes.filter(|likes| (0..=MAX_LIKES).contains(likes))?;
                 Some(RowChange::Recount { post: post(row)?, likes })
             }
             None => Some(RowChange::Nothing),
@@ -91,10 +99,10 @@ fn row_change(table: Table, envelope: &Envelope<'_>) -> Option<RowChange> {
         Table::Marks => match after {
             Some(row) => Some(RowChange::Mark {
                 before: match before {
-                    Some(row) => Some(Micros(row.at?)),
+                    Some(row) => Some(time(row)?),
                     None => None,
                 },
-                at: Micros(row.at?),
+                at: time(row)?,
             }),
             None => Some(RowChange::Nothing),
         },
@@ -116,6 +124,10 @@ fn edge(before: Option<&Row<'_>>, after: Option<&Row<'_>>) -> Option<RowChange> 
     Some(RowChange::Edge { post: post_after, delta })
 }
 
+fn time(row: &Row<'_>) -> Option<Micros> {
+    row.at.filter(|at| (0..=MAX_MICROS).contains(at)).map(Micros)
+}
+
 fn post(row: &Row<'_>) -> Option<PostId> {
     row.post_id.as_deref().map(PostId::from_log)
 }
@@ -123,13 +135,19 @@ fn post(row: &Row<'_>) -> Option<PostId> {
 fn position(envelope: &Envelope<'_>) -> Option<Position> {
     let source = &envelope.source;
     let gtid = Gtid::parse(source.gtid.as_deref()?)?;
+    let total_order = envelope.transaction.as_ref()?.total_order;
+    // Whatever MySQL counts fits into 63 bits, and so does what a checkpoint holds.
+    let numbers = [source.server_id, gtid.number, source.pos, source.row, total_order];
+    if numbers.iter().any(|number| i64::try_from(*number).is_err()) {
+        return None;
+    }
     Some(Position {
         server: Server { uuid: gtid.uuid, tag: gtid.tag.into(), server_id: source.server_id },
         transaction: gtid.number,
         file: BinlogFile::parse(&source.file)?,
         pos: source.pos,
         row: source.row,
-        total_order: envelope.transaction.as_ref()?.total_order,
+        total_order,
     })
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn checkpoint_id(generation: GenerationId, topic: &str, partition: u3
     format!("{generation}/{topic}/{partition}")
 }
 
-fn malformed(what: impl ToString) -> Error {
+pub(crate) fn malformed(what: impl ToString) -> Error {
     Error::Document { collection: CHECKPOINTS, what: what.to_string() }
 }
 

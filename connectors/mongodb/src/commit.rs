@@ -12,7 +12,7 @@ use crate::repairs::{repair_id, repair_statement};
 use crate::shares::{self, share_of};
 use crate::store::{CHECKPOINTS, DEAD_LETTERS, REPAIRS, counts_name};
 use crate::transaction::{Aborted, Statements, Stopped};
-use crate::{Claim, Error, Store, reads};
+use crate::{Claim, Error, Store};
 
 /// A batch that is in the store, with majority.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,7 +123,9 @@ impl Store {
             counts.find(doc! { "_id": { "$in": posts } }).session(&mut *session).await?;
         let mut stored: HashMap<PostId, Document> = HashMap::new();
         while let Some(document) = cursor.next(&mut *session).await.transpose()? {
-            stored.insert(reads::counted(&document).map_err(stop)?.0, document);
+            // A recount puts right also a count that cannot be read.
+            let post = document.get_str("_id").map(PostId::from_log);
+            stored.insert(post.map_err(|error| stop(checkpoints::malformed(error)))?, document);
         }
         let corrections = batch.recounts.iter().filter_map(|recount| {
             let document = stored.get(&recount.post);

@@ -132,18 +132,20 @@ impl Store {
         self.within(generations.update_one(doc! { "_id": generation }, halted)).await.map(drop)
     }
 
-    /// Forgets how far MySQL's history is counted, and lets a halted generation be counted again. From
-    /// here on every change is new, also one that was counted before: `as_of` stands until every post was
-    /// recounted.
+    /// Forgets how far MySQL's history is counted, through which sources, and what is in doubt of those
+    /// after the first; and lets a halted generation be counted again. From here on every change is new,
+    /// also one that was counted before: `as_of` stands until every post was recounted.
     pub async fn begin_new_positions(&self, generation: GenerationId) -> Result<(), Error> {
         // The raised epoch makes each owner read its checkpoint again.
         let forget = vec![doc! { "$set": {
-            "positions": [], "epoch": { "$add": ["$epoch", 1_i64] },
+            "positions": [], "sources": [], "marks": [], "epoch": { "$add": ["$epoch", 1_i64] },
             "stands_since": { "$subtract": ["$next_offset", 1_i64] },
         } }];
         let checkpoints = self.collection(CHECKPOINTS);
         let of_generation = doc! { "generation": generation };
         self.within(checkpoints.update_many(of_generation, forget)).await?;
+        let of_others = doc! { "generation": generation, "source": { "$gt": 0_i64 } };
+        self.within(self.collection(REPAIRS).delete_many(of_others)).await?;
         let generations = self.collection(GENERATIONS);
         let go_on = doc! { "$unset": { "halted": "" } };
         self.within(generations.update_one(doc! { "_id": generation }, go_on)).await.map(drop)

@@ -47,11 +47,14 @@ fn only_source(ShareEffect { count, repair }: ShareEffect) -> RawDocumentBuf {
     match (count.set, repair) {
         (None, false) => rawdoc! { "$inc": { "n": count.add } },
         (None, true) => rawdoc! { "$inc": { "n": count.add }, "$set": { "repair.0": true } },
+        // Shares and doubts of other sources are left from before new positions began.
         (Some(likes), false) => rawdoc! {
-            "$set": { "n": likes.saturating_add(count.add) }, "$unset": { "repair.0": "" }
+            "$set": { "n": likes.saturating_add(count.add) },
+            "$unset": { "repair": "", "shares": "" },
         },
         (Some(likes), true) => rawdoc! {
-            "$set": { "n": likes.saturating_add(count.add), "repair.0": true }
+            "$set": { "n": likes.saturating_add(count.add), "repair": { "0": true } },
+            "$unset": { "shares": "" },
         },
     }
 }

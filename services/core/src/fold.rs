@@ -47,7 +47,8 @@ pub struct Recount {
 impl Recount {
     /// The truth less what was counted, at one place of the log; `stored` is the count before the batch.
     pub fn drift(&self, stored: i64) -> i64 {
-        self.likes - (self.counted.set.unwrap_or(stored) + self.counted.add)
+        let counted = self.counted.set.unwrap_or(stored).saturating_add(self.counted.add);
+        self.likes.saturating_sub(counted)
     }
 }
 

@@ -121,6 +121,12 @@ pub(crate) enum DeadLettersCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Remove some without a recount: those that name no post, after `likewise recount --all`.
+    Discard {
+        /// Which ones.
+        #[arg(value_name = "PARTITION/OFFSET", required = true)]
+        letters: Vec<LetterPlace>,
+    },
     /// Have the posts that they were about recounted, and remove them. Never applies them.
     ///
     /// Exit code 1 when letters stay because they name no post.

@@ -12,7 +12,7 @@ use crate::silence::{Action, Says, Seen, Silence};
 
 const RESTARTS: &str = "likewise_connector_restarts_total";
 const RUNNING: &str = "likewise_connector_running";
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Who is watched, and who is asked about it.
 pub(crate) struct Watched {
@@ -33,6 +33,9 @@ pub(crate) async fn watch(watched: Watched, shutdown: CancellationToken) -> anyh
         let status = watched.connect.status(&watched.name).await;
         let says = says(&status);
         gauge!(RUNNING).set(if says == Says::Running { 1.0 } else { 0.0 });
+        if says != Says::Running {
+            watched.mark().await;
+        }
         let seen = watched.look().await;
         if let Some(action) = silence.look(Instant::now(), says, seen) {
             let failure =
@@ -63,6 +66,14 @@ impl Watched {
         let mark = self.mysql.newest_mark().await.ok()??;
         let ends = self.log.ends().await.ok()?;
         Some(Seen { is_read, mark, ends })
+    }
+
+    /// Sets marks while nothing is read: if the connector loses its place now, they are missing in the log,
+    /// and the chain shows the gap however short it is.
+    async fn mark(&self) {
+        if let Err(error) = self.mysql.set_all_marks().await {
+            tracing::debug!("no marks are set while the connector does not run: {error}");
+        }
     }
 
     async fn act(&self, action: Action, failure: Option<String>) {

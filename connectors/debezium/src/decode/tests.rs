@@ -171,3 +171,31 @@ fn poison_says_what_is_wrong_and_names_the_post_where_it_can() {
     without_gtid["source"]["gtid"] = Value::Null;
     assert_eq!(read("p1", &without_gtid), poisoned(Poison::NoPosition, p1()));
 }
+
+/// What no MySQL writes would end in sums, times and positions that cannot be stored.
+#[test]
+fn numbers_that_no_mysql_writes_are_poison() {
+    let reason = |key: &str, value: Value| match read(key, &value) {
+        Entry::Poison { reason, .. } => reason,
+        other => panic!("not poison: {other:?}"),
+    };
+    let recount = json!({ "post_id": "p1", "likes": i64::MAX, "nonce": "x", "requested_at": 5 });
+    let recount = envelope("post_recounts", "c", Value::Null, recount);
+    assert_eq!(reason("p1", recount), Poison::IncompleteRow);
+    let mark = json!({ "mark_key": "mark-0-1", "at": i64::MAX });
+    let mark = envelope("partition_marks", "c", Value::Null, mark);
+    assert_eq!(reason("mark-0-1", mark), Poison::IncompleteRow);
+    let mut like = envelope("post_likes", "c", Value::Null, edge_row("p1", 1));
+    like["source"]["pos"] = (1_u64 << 63).into();
+    assert_eq!(reason("p1", like), Poison::NoPosition);
+}
+
+#[test]
+fn an_unreadable_value_under_a_post_that_is_named_like_a_mark_is_about_the_post() {
+    let post = |key: &str| match decode(Some(key.as_bytes()), Some(b"junk")) {
+        Entry::Poison { post, .. } => post,
+        other => panic!("not poison: {other:?}"),
+    };
+    assert_eq!(post("mark-x0"), Some(PostId::from_log("mark-x0")));
+    assert_eq!(post("mark-0-12"), None);
+}

@@ -49,9 +49,10 @@ pub(crate) async fn run(config: &Config, command: DeadLettersCommand) -> anyhow:
     match command {
         DeadLettersCommand::List { limit, json } => list(&store, limit, json).await,
         DeadLettersCommand::Show { letter, json } => show(&store, letter, json).await,
+        DeadLettersCommand::Discard { letters } => discard(&store, letters).await,
         DeadLettersCommand::Retry { letters, all, json } => {
             if letters.is_empty() != all {
-                bail!("name the letters to retry, or --all");
+                bail!("name the letters to retry, or --all, not both");
             }
             let letters = if all { None } else { Some(letters) };
             let mysql = roles::mysql(config)?;
@@ -108,6 +109,16 @@ async fn show(store: &Store, place: LetterPlace, json: bool) -> anyhow::Result<E
     Ok(ExitCode::SUCCESS)
 }
 
+async fn discard(store: &Store, places: Vec<LetterPlace>) -> anyhow::Result<ExitCode> {
+    for place in places {
+        let KeptLetter { partition, offset, .. } = one(store, place).await?;
+        let removed = store.remove_dead_letter(CHANGES, partition, offset).await;
+        removed.with_context(|| format!("failed to remove the letter {partition}/{offset}"))?;
+        println!("letter {partition}/{offset} is gone");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// How many letters are read at once.
 const PAGE: i64 = 500;
 
@@ -147,7 +158,8 @@ async fn retry(
         println!("{recounts} recounts are on their way; `likewise drain` waits for them");
         if *kept > 0 {
             println!(
-                "{kept} letters name no post and stay: `likewise recount --all` makes up for them"
+                "{kept} letters name no post and stay: `likewise recount --all` makes up for them, \
+                 `likewise dead-letters discard` removes them"
             );
         }
     }

@@ -36,7 +36,13 @@ struct Recounted {
 
 pub(crate) async fn run(config: &Config, arguments: RecountArguments) -> anyhow::Result<ExitCode> {
     if arguments.posts.is_empty() != arguments.all {
-        bail!("name the posts to recount, or --all");
+        bail!("name the posts to recount, or --all, not both");
+    }
+    // Not the rule for callers: an import may have put any text there that fits.
+    if let Some(post) =
+        arguments.posts.iter().find(|post| !(1..=64).contains(&post.chars().count()))
+    {
+        bail!("{post:?} is no post: an id has 1 to 64 characters");
     }
     let mysql = roles::mysql(config)?;
     let recounted = if arguments.all {
