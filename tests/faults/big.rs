@@ -57,9 +57,11 @@ async fn connection() -> Result<Conn, Error> {
     Conn::new(Opts::from_url(&setting("MYSQL_URL")).expect("an address")).await
 }
 
-/// Waits until the log has grown by `rows` since it had `before`. How much it has grown.
+/// Waits until the log has grown by `rows` since it had `before`, for as long as the oracle waits for a
+/// drain: what readers of committed records see stands still while a transaction is open. How much it has
+/// grown.
 pub(crate) async fn grown(scene: &Scene, before: u64, rows: u64) -> u64 {
-    likewise_tests::eventually("the log grows", std::time::Duration::from_secs(120), async || {
+    likewise_tests::eventually("the log grows", std::time::Duration::from_secs(240), async || {
         let grown = scene.progress.length().await?.saturating_sub(before);
         (grown >= rows).then_some(grown)
     })

@@ -179,12 +179,18 @@ async fn held(fault: &Fault, scene: &mut Scene, running: Running) -> Result<Agre
     let load = running.load.clone();
     let provoked = AssertUnwindSafe((fault.provoke)(scene)).catch_unwind().await;
     let provoked = provoked.map_err(|panic| told(panic.as_ref()));
+    let mut converged = Ok(());
     if provoked.is_ok() && fault.leaves == Leaves::Everything {
         stack::heal().await;
-        load.flows().await;
+        // A large transaction may have to be sent again first: until then no count is fresh.
+        converged = oracle::drained().await;
+        if converged.is_ok() {
+            load.flows().await;
+        }
     }
     running.stop().await;
     provoked?;
+    converged?;
     {
         let record = load.record();
         let (acknowledged, unknown, reads) = (record.acknowledged, record.unknown, load.reads());
