@@ -15,9 +15,13 @@ use crate::{Error, client};
 const DEADLINE: Duration = Duration::from_secs(3);
 
 /// Asks for the size of a topic, and for single records; clones share the clients.
+///
+/// A client that failed is replaced: librdkafka may be left without a single broker, for ever, when it asks one
+/// that has just woken from a freeze, is unknown to its cluster for that moment, and lists none.
 #[derive(Clone)]
 pub struct Bounds {
-    client: Arc<BaseConsumer>,
+    brokers: String,
+    client: Arc<Mutex<Arc<BaseConsumer>>>,
     /// Reads one record at a time.
     reader: Arc<Mutex<BaseConsumer>>,
     topic: String,
@@ -26,20 +30,25 @@ pub struct Bounds {
 impl Bounds {
     /// Makes the client. Waits for no server.
     pub fn new(brokers: &str, topic: &str) -> Result<Self, Error> {
-        let mut config = client::config(brokers, "likewise-bounds");
-        let client: BaseConsumer = config.create()?;
-        // Assigned by hand it joins no group, but librdkafka wants a name.
-        let reader: BaseConsumer = config
-            .set("group.id", "likewise-bounds")
-            .set("enable.auto.commit", "false")
-            .set("auto.offset.reset", "error")
-            .set("isolation.level", "read_committed")
-            // Tells "there is nothing" from "there was no answer".
-            .set("enable.partition.eof", "true")
-            .set("fetch.message.max.bytes", "65536")
-            .create()?;
-        let (client, reader) = (Arc::new(client), Arc::new(Mutex::new(reader)));
-        Ok(Self { client, reader, topic: topic.to_owned() })
+        Ok(Self {
+            brokers: brokers.to_owned(),
+            client: Arc::new(Mutex::new(Arc::new(asker(brokers)?))),
+            reader: Arc::new(Mutex::new(reader(brokers)?)),
+            topic: topic.to_owned(),
+        })
+    }
+
+    fn client(&self) -> Arc<BaseConsumer> {
+        self.client.lock().expect("no holder of the lock panics").clone()
+    }
+
+    /// Replaces the client that failed, unless somebody has.
+    fn replace(&self, failed: &Arc<BaseConsumer>) {
+        let Ok(fresh) = asker(&self.brokers) else { return };
+        let mut client = self.client.lock().expect("no holder of the lock panics");
+        if Arc::ptr_eq(&client, failed) {
+            *client = Arc::new(fresh);
+        }
     }
 
     /// The first record that a reader of committed records finds from `offset` on, with its offset. None
@@ -50,7 +59,7 @@ impl Bounds {
         offset: Offset,
     ) -> Result<Option<(Offset, Fingerprint)>, Error> {
         self.ask(move |this| {
-            let reader = this.reader.lock().expect("no holder of the lock panics");
+            let mut reader = this.reader.lock().expect("no holder of the lock panics");
             let mut list = TopicPartitionList::new();
             list.add_partition_offset(
                 &this.topic,
@@ -60,6 +69,9 @@ impl Bounds {
             reader.assign(&list)?;
             let read = read_one(&reader);
             reader.unassign()?;
+            if matches!(read, Err(Error::Unavailable(_))) {
+                *reader = self::reader(&this.brokers)?;
+            }
             read
         })
         .await
@@ -80,7 +92,7 @@ impl Bounds {
         self.ask(move |this| {
             let partitions = this.count_partitions()?;
             let (low, high) =
-                this.client.fetch_watermarks(&this.topic, partition.cast_signed(), DEADLINE)?;
+                this.client().fetch_watermarks(&this.topic, partition.cast_signed(), DEADLINE)?;
             Ok(LogBounds { partitions, low, high })
         })
         .await
@@ -90,7 +102,7 @@ impl Bounds {
     pub async fn ends(&self) -> Result<Vec<Offset>, Error> {
         self.ask(|this| {
             let partitions = this.count_partitions()?.cast_signed();
-            let end = |partition| this.client.fetch_watermarks(&this.topic, partition, DEADLINE);
+            let end = |partition| this.client().fetch_watermarks(&this.topic, partition, DEADLINE);
             let ends = (0..partitions).map(|partition| Ok(end(partition)?.1));
             ends.collect()
         })
@@ -107,7 +119,7 @@ impl Bounds {
     }
 
     fn look_at_shape(&self) -> Result<(u32, u32), Error> {
-        let metadata = self.client.fetch_metadata(Some(&self.topic), DEADLINE)?;
+        let metadata = self.client().fetch_metadata(Some(&self.topic), DEADLINE)?;
         let topic = metadata
             .topics()
             .iter()
@@ -126,9 +138,15 @@ impl Bounds {
         question: impl FnOnce(&Self) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let this = self.clone();
-        tokio::task::spawn_blocking(move || question(&this))
-            .await
-            .expect("a question does not panic")
+        let asked = move || {
+            let client = this.client();
+            let answer = question(&this);
+            if matches!(answer, Err(Error::Unavailable(_))) {
+                this.replace(&client);
+            }
+            answer
+        };
+        tokio::task::spawn_blocking(asked).await.expect("a question does not panic")
     }
 }
 
@@ -154,4 +172,22 @@ fn read_one(reader: &BaseConsumer) -> Result<Option<(Offset, Fingerprint)>, Erro
             }
         }
     }
+}
+
+fn asker(brokers: &str) -> Result<BaseConsumer, Error> {
+    Ok(client::config(brokers, "likewise-bounds").create()?)
+}
+
+fn reader(brokers: &str) -> Result<BaseConsumer, Error> {
+    // Assigned by hand it joins no group, but librdkafka wants a name.
+    let reader = client::config(brokers, "likewise-bounds")
+        .set("group.id", "likewise-bounds")
+        .set("enable.auto.commit", "false")
+        .set("auto.offset.reset", "error")
+        .set("isolation.level", "read_committed")
+        // Tells "there is nothing" from "there was no answer".
+        .set("enable.partition.eof", "true")
+        .set("fetch.message.max.bytes", "65536")
+        .create()?;
+    Ok(reader)
 }
