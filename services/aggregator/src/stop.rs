@@ -53,10 +53,7 @@ pub(crate) async fn watch(
             // A claim says so, where it matters.
             Err(error) => tracing::debug!("the log is not compared with the generation: {error:#}"),
         }
-        tokio::select! {
-            () = shutdown.cancelled() => {}
-            () = tokio::time::sleep(LOOK_EVERY) => {}
-        }
+        shutdown.run_until_cancelled(tokio::time::sleep(LOOK_EVERY)).await;
     }
     Ok(())
 }

@@ -37,10 +37,7 @@ pub(crate) async fn watch(
                 );
             }
         }
-        tokio::select! {
-            () = shutdown.cancelled() => break,
-            () = tokio::time::sleep(REFRESH) => {}
-        }
+        shutdown.run_until_cancelled(tokio::time::sleep(REFRESH)).await;
     }
     Ok(())
 }

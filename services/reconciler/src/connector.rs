@@ -42,10 +42,7 @@ pub(crate) async fn watch(watched: Watched, shutdown: CancellationToken) -> anyh
                 status.ok().flatten().and_then(|status| status.failure().map(str::to_owned));
             watched.act(action, failure).await;
         }
-        tokio::select! {
-            () = shutdown.cancelled() => {}
-            () = tokio::time::sleep(LOOK_EVERY) => {}
-        }
+        shutdown.run_until_cancelled(tokio::time::sleep(LOOK_EVERY)).await;
     }
     Ok(())
 }

@@ -31,10 +31,7 @@ pub(crate) async fn watch(
         if let Err(error) = look(&mysql, &store, &source, &mut missing_since).await {
             tracing::warn!("MySQL's history is not compared with what was counted: {error:#}");
         }
-        tokio::select! {
-            () = shutdown.cancelled() => {}
-            () = tokio::time::sleep(LOOK_EVERY) => {}
-        }
+        shutdown.run_until_cancelled(tokio::time::sleep(LOOK_EVERY)).await;
     }
     Ok(())
 }

@@ -27,10 +27,7 @@ pub(crate) async fn watch(store: Store, shutdown: CancellationToken) -> anyhow::
         if let Err(error) = look(&store, &mut seen).await {
             tracing::warn!("sums below zero are not looked for: {error:#}");
         }
-        tokio::select! {
-            () = shutdown.cancelled() => {}
-            () = tokio::time::sleep(LOOK_EVERY) => {}
-        }
+        shutdown.run_until_cancelled(tokio::time::sleep(LOOK_EVERY)).await;
     }
     Ok(())
 }

@@ -34,10 +34,7 @@ pub(crate) async fn work_off(
         if let Err(error) = look(&mysql, &store, &mut requested).await {
             tracing::warn!("repairs wait: {error:#}");
         }
-        tokio::select! {
-            () = shutdown.cancelled() => {}
-            () = tokio::time::sleep(LOOK_EVERY) => {}
-        }
+        shutdown.run_until_cancelled(tokio::time::sleep(LOOK_EVERY)).await;
     }
     Ok(())
 }
