@@ -22,8 +22,8 @@ const DEADLINE: Duration = Duration::from_secs(3);
 pub struct Bounds {
     brokers: String,
     client: Arc<Mutex<Arc<BaseConsumer>>>,
-    /// Reads one record at a time.
-    reader: Arc<Mutex<BaseConsumer>>,
+    /// Reads one record at a time; made when it is first needed.
+    reader: Arc<Mutex<Option<BaseConsumer>>>,
     topic: String,
 }
 
@@ -33,13 +33,9 @@ impl Bounds {
         Ok(Self {
             brokers: brokers.to_owned(),
             client: Arc::new(Mutex::new(Arc::new(asker(brokers)?))),
-            reader: Arc::new(Mutex::new(reader(brokers)?)),
+            reader: Arc::default(),
             topic: topic.to_owned(),
         })
-    }
-
-    fn client(&self) -> Arc<BaseConsumer> {
-        self.client.lock().expect("no holder of the lock panics").clone()
     }
 
     /// Replaces the client that failed, unless somebody has.
@@ -58,8 +54,12 @@ impl Bounds {
         partition: u32,
         offset: Offset,
     ) -> Result<Option<(Offset, Fingerprint)>, Error> {
-        self.ask(move |this| {
-            let mut reader = this.reader.lock().expect("no holder of the lock panics");
+        self.run(move |this| {
+            let mut kept = this.reader.lock().expect("no holder of the lock panics");
+            let reader = match kept.take() {
+                Some(reader) => reader,
+                None => reader(&this.brokers)?,
+            };
             let mut list = TopicPartitionList::new();
             list.add_partition_offset(
                 &this.topic,
@@ -69,8 +69,8 @@ impl Bounds {
             reader.assign(&list)?;
             let read = read_one(&reader);
             reader.unassign()?;
-            if matches!(read, Err(Error::Unavailable(_))) {
-                *reader = self::reader(&this.brokers)?;
+            if !matches!(read, Err(Error::Unavailable(_))) {
+                *kept = Some(reader);
             }
             read
         })
@@ -84,15 +84,15 @@ impl Bounds {
 
     /// The number of partitions of the topic.
     pub async fn partitions(&self) -> Result<u32, Error> {
-        self.ask(Self::count_partitions).await
+        self.ask(|this, client| this.count_partitions(client)).await
     }
 
     /// What the log holds of one partition.
     pub async fn of(&self, partition: u32) -> Result<LogBounds, Error> {
-        self.ask(move |this| {
-            let partitions = this.count_partitions()?;
+        self.ask(move |this, client| {
+            let partitions = this.count_partitions(client)?;
             let (low, high) =
-                this.client().fetch_watermarks(&this.topic, partition.cast_signed(), DEADLINE)?;
+                client.fetch_watermarks(&this.topic, partition.cast_signed(), DEADLINE)?;
             Ok(LogBounds { partitions, low, high })
         })
         .await
@@ -100,9 +100,9 @@ impl Bounds {
 
     /// The offset behind the last record of each partition.
     pub async fn ends(&self) -> Result<Vec<Offset>, Error> {
-        self.ask(|this| {
-            let partitions = this.count_partitions()?.cast_signed();
-            let end = |partition| this.client().fetch_watermarks(&this.topic, partition, DEADLINE);
+        self.ask(|this, client| {
+            let partitions = this.count_partitions(client)?.cast_signed();
+            let end = |partition| client.fetch_watermarks(&this.topic, partition, DEADLINE);
             let ends = (0..partitions).map(|partition| Ok(end(partition)?.1));
             ends.collect()
         })
@@ -111,15 +111,15 @@ impl Bounds {
 
     /// The number of partitions, and of copies of the one that has fewest.
     pub(crate) async fn shape(&self) -> Result<(u32, u32), Error> {
-        self.ask(Self::look_at_shape).await
+        self.ask(|this, client| this.look_at_shape(client)).await
     }
 
-    fn count_partitions(&self) -> Result<u32, Error> {
-        self.look_at_shape().map(|(partitions, _)| partitions)
+    fn count_partitions(&self, client: &BaseConsumer) -> Result<u32, Error> {
+        self.look_at_shape(client).map(|(partitions, _)| partitions)
     }
 
-    fn look_at_shape(&self) -> Result<(u32, u32), Error> {
-        let metadata = self.client().fetch_metadata(Some(&self.topic), DEADLINE)?;
+    fn look_at_shape(&self, client: &BaseConsumer) -> Result<(u32, u32), Error> {
+        let metadata = client.fetch_metadata(Some(&self.topic), DEADLINE)?;
         let topic = metadata
             .topics()
             .iter()
@@ -132,21 +132,30 @@ impl Bounds {
         }
     }
 
-    /// librdkafka's calls block.
+    /// Asks through the client, which is replaced when it fails.
     async fn ask<T: Send + 'static>(
         &self,
-        question: impl FnOnce(&Self) -> Result<T, Error> + Send + 'static,
+        question: impl FnOnce(&Self, &BaseConsumer) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let this = self.clone();
-        let asked = move || {
-            let client = this.client();
-            let answer = question(&this);
+        self.run(move |this| {
+            let client = this.client.lock().expect("no holder of the lock panics").clone();
+            let answer = question(this, &client);
             if matches!(answer, Err(Error::Unavailable(_))) {
                 this.replace(&client);
             }
             answer
-        };
-        tokio::task::spawn_blocking(asked).await.expect("a question does not panic")
+        })
+        .await
+    }
+
+    /// librdkafka's calls block.
+    async fn run<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&Self) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let this = self.clone();
+        let called = tokio::task::spawn_blocking(move || call(&this));
+        called.await.expect("a call does not panic")
     }
 }
 
