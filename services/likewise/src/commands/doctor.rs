@@ -17,34 +17,9 @@ use crate::roles;
 #[derive(Debug, Serialize)]
 struct Looked {
     server: &'static str,
-    findings: Vec<Told>,
+    findings: Vec<Finding>,
     /// Why it could not be asked, or not to the end.
     away: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct Told {
-    severity: &'static str,
-    thing: String,
-    setting: String,
-    found: String,
-    needed: String,
-    why: String,
-    fix: String,
-    #[serde(skip)]
-    text: String,
-}
-
-impl From<Finding> for Told {
-    fn from(finding: Finding) -> Self {
-        let text = finding.to_string();
-        let severity = match finding.severity {
-            Severity::Refused => "refused",
-            Severity::Warning => "warning",
-        };
-        let Finding { severity: _, thing, setting, found, needed, why, fix } = finding;
-        Self { severity, thing, setting, found, needed, why, fix, text }
-    }
 }
 
 #[derive(Debug, Serialize)]
@@ -70,8 +45,8 @@ pub(crate) async fn run(config: &Config, json: bool) -> anyhow::Result<ExitCode>
         looked("MongoDB", mongodb),
         looked("Kafka Connect", connect),
     ];
-    let harmless = |told: &Told| told.severity != "refused";
-    let fit = |looked: &Looked| looked.away.is_none() && looked.findings.iter().all(harmless);
+    let fit =
+        |looked: &Looked| looked.away.is_none() && !looked.findings.iter().any(Finding::is_refused);
     let diagnosis = Diagnosis { fit: servers.iter().all(fit), servers };
     if json {
         print_json(&diagnosis)?;
@@ -83,10 +58,7 @@ pub(crate) async fn run(config: &Config, json: bool) -> anyhow::Result<ExitCode>
 
 fn looked(server: &'static str, looked: anyhow::Result<Vec<Finding>>) -> Looked {
     match looked {
-        Ok(findings) => {
-            let findings = findings.into_iter().map(Told::from).collect();
-            Looked { server, findings, away: None }
-        }
+        Ok(findings) => Looked { server, findings, away: None },
         Err(error) => Looked { server, findings: Vec::new(), away: Some(format!("{error:#}")) },
     }
 }
@@ -97,8 +69,8 @@ fn print(looked: &Looked) {
         None if looked.findings.is_empty() => println!("ok       {}", looked.server),
         None => {}
     }
-    for told in &looked.findings {
-        println!("{:8} {}", told.severity, told.text);
+    for finding in &looked.findings {
+        println!("{:8} {finding}", finding.severity.to_string());
     }
 }
 
