@@ -10,7 +10,6 @@
 
 use std::collections::BTreeMap;
 
-use futures_util::TryStreamExt as _;
 use likewise_core::{
     BinlogFile, Checkpoint, Epoch, Fingerprint, GenerationId, Micros, Offset, Position, Positions,
     Server, SourceName,
@@ -56,6 +55,12 @@ pub(crate) struct PositionDocument {
 pub(crate) struct MarkDocument {
     source: String,
     at: i64,
+}
+
+/// What a reader of counts needs of a checkpoint.
+#[derive(Debug, Deserialize)]
+struct AsOfDocument {
+    as_of: Vec<MarkDocument>,
 }
 
 /// A partition of a generation, as an operator sees it.
@@ -185,8 +190,7 @@ impl Store {
     ) -> Result<Vec<PartitionStatus>, Error> {
         let checkpoints = self.collection(CHECKPOINTS);
         let find = checkpoints.find(doc! { "generation": generation });
-        let cursor = self.within(find.sort(doc! { "partition": 1 })).await?;
-        let documents: Vec<Document> = self.within(cursor.try_collect()).await?;
+        let documents = self.read_all(find.sort(doc! { "partition": 1 })).await?;
         documents.into_iter().map(status).collect()
     }
 
@@ -201,13 +205,11 @@ impl Store {
         let id = checkpoint_id(generation, topic, partition);
         let checkpoints = self.collection(CHECKPOINTS);
         let find = checkpoints.find_one(doc! { "_id": id });
-        match self.within(find.projection(doc! { "positions": 0 })).await? {
-            Some(mut document) => {
-                document.insert("positions", Vec::<Document>::new());
-                Ok(status(document)?.as_of)
-            }
-            None => Ok(None),
-        }
+        let Some(found) = self.within(find.projection(doc! { "as_of": 1 })).await? else {
+            return Ok(None);
+        };
+        let AsOfDocument { as_of } = deserialize_from_document(found).map_err(malformed)?;
+        Ok(Checkpoint { as_of: read_marks(&as_of), ..Checkpoint::default() }.as_of())
     }
 
     /// The first offset of a partition that is not counted; none before it was first claimed.

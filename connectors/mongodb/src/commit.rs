@@ -138,14 +138,13 @@ impl Store {
     }
 
     /// Runs many update statements in one command, each of which must match or insert a document.
-    async fn update_all(
+    pub(crate) async fn update_all<E: From<Error>>(
         &self,
         session: &mut ClientSession,
         collection: &str,
         statements: Vec<RawDocumentBuf>,
-    ) -> Result<(), Stopped<CommitError>> {
-        let incomplete =
-            |what: String| Stopped::Decided(CommitError::Store(Error::Incomplete(what)));
+    ) -> Result<(), Stopped<E>> {
+        let incomplete = |what: String| Stopped::Decided(Error::Incomplete(what).into());
         if statements.is_empty() {
             return Ok(());
         }
@@ -184,7 +183,9 @@ impl Store {
             repairs.delete_many(closed).session(&mut *session).await?;
         }
         let raised = batch.repairs.iter();
-        let raised = raised.map(|repair| repair_statement(claim, repair)).collect();
+        let raised = raised
+            .map(|repair| repair_statement(claim.generation, claim.partition, repair))
+            .collect();
         self.update_all(session, REPAIRS, raised).await
     }
 }

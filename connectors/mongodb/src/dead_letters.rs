@@ -5,7 +5,6 @@
 //!   reason: "…", post_id: "p1", payload: <the value's first 4 KiB> }
 //! ```
 
-use futures_util::TryStreamExt as _;
 use likewise_core::{Batch, DeadLetter, Offset, PostId};
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Document, RawBson, RawDocumentBuf, doc, rawdoc};
@@ -79,8 +78,7 @@ impl Store {
     pub async fn dead_letters(&self, topic: &str, limit: i64) -> Result<Vec<KeptLetter>, Error> {
         let letters = self.collection(DEAD_LETTERS);
         let find = letters.find(doc! { "topic": topic }).limit(limit);
-        let cursor = self.within(find.sort(doc! { "partition": 1, "offset": 1 })).await?;
-        let documents: Vec<Document> = self.within(cursor.try_collect()).await?;
+        let documents = self.read_all(find.sort(doc! { "partition": 1, "offset": 1 })).await?;
         documents.iter().map(read).collect()
     }
 
@@ -92,8 +90,7 @@ impl Store {
     ) -> Result<Vec<KeptLetter>, Error> {
         let letters = self.collection(DEAD_LETTERS);
         let named = doc! { "topic": topic, "post_id": { "$type": "string" } };
-        let cursor = self.within(letters.find(named).limit(limit)).await?;
-        let documents: Vec<Document> = self.within(cursor.try_collect()).await?;
+        let documents = self.read_all(letters.find(named).limit(limit)).await?;
         documents.iter().map(read).collect()
     }
 

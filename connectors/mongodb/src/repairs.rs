@@ -6,18 +6,14 @@
 //! The count of such a post carries a flag, so that a read of the count alone knows. A repair is closed
 //! by the batch that applies a recount of the post and source which stands later in the log.
 
-use futures_util::TryStreamExt as _;
-use likewise_core::{GenerationId, Offset, PostId, Repair, SourceNumber};
+use likewise_core::{GenerationId, Offset, PostId, Repair, RepairReason, SourceNumber};
 use mongodb::ClientSession;
 use mongodb::bson::{Document, RawDocumentBuf, doc, rawdoc};
 
 use crate::checkpoints::{self, checkpoint_id};
 use crate::store::{CHECKPOINTS, REPAIRS};
 use crate::transaction::{Aborted, Statements, Stopped};
-use crate::{Claim, Error, Store, reads};
-
-/// Why a negative sum is in doubt.
-const BELOW_ZERO: &str = "the sum stays below zero";
+use crate::{Error, Store, reads};
 
 /// A post whose count is in doubt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -35,15 +31,19 @@ pub(crate) fn repair_id(generation: GenerationId, post: &PostId, source: SourceN
 }
 
 /// The statement that raises a repair, or renews the one that is open.
-pub(crate) fn repair_statement(claim: &Claim, repair: &Repair) -> RawDocumentBuf {
+pub(crate) fn repair_statement(
+    generation: GenerationId,
+    partition: u32,
+    repair: &Repair,
+) -> RawDocumentBuf {
     let source = i64::try_from(repair.source).expect("sources are few");
     rawdoc! {
-        "q": { "_id": repair_id(claim.generation, &repair.post, repair.source) },
+        "q": { "_id": repair_id(generation, &repair.post, repair.source) },
         "u": { "$set": {
-            "generation": claim.generation,
+            "generation": generation,
             "source": source,
             "post_id": repair.post.as_str(),
-            "partition": i64::from(claim.partition),
+            "partition": i64::from(partition),
             "offset": repair.offset,
             "reason": repair.reason.to_string(),
         } },
@@ -55,8 +55,7 @@ impl Store {
     /// Posts that wait for a recount, in any generation: `limit` of them at most.
     pub async fn repairs(&self, limit: i64) -> Result<Vec<OpenRepair>, Error> {
         let repairs = self.collection(REPAIRS);
-        let cursor = self.within(repairs.find(doc! {}).limit(limit)).await?;
-        let documents: Vec<Document> = self.within(cursor.try_collect()).await?;
+        let documents = self.read_all(repairs.find(doc! {}).limit(limit)).await?;
         let read = |document: &Document| -> Result<OpenRepair, mongodb::bson::error::Error> {
             Ok(OpenRepair {
                 generation: document.get_i64("generation")?,
@@ -83,8 +82,7 @@ impl Store {
         let counts = self.counts(generation);
         let negative =
             counts.find(doc! { "n": { "$lt": 0_i64 }, "repair.0": { "$exists": false } });
-        let cursor = self.within(negative.limit(limit)).await?;
-        let documents: Vec<Document> = self.within(cursor.try_collect()).await?;
+        let documents = self.read_all(negative.limit(limit)).await?;
         documents.iter().map(|document| Ok(reads::counted(document)?.0)).collect()
     }
 
@@ -128,8 +126,8 @@ impl Statements for DoubtNegativeSum<'_> {
         let stored = checkpoints.find_one(doc! { "_id": id }).session(&mut *session).await?;
         let Some(stored) = stored else { return Ok(false) };
         let stored = checkpoints::read(stored).map_err(Stopped::Decided)?;
-        let repairs = store.collection(REPAIRS);
         let checkpoint = stored.checkpoint().map_err(Stopped::Decided)?;
+        let mut raised = Vec::new();
         for source in checkpoint.marking_sources() {
             let negative = doc! { "_id": post.as_str(), "n": { "$lt": 0_i64 } };
             let flag = doc! { "$set": { format!("repair.{source}"): true } };
@@ -138,18 +136,11 @@ impl Statements for DoubtNegativeSum<'_> {
             if flagged.matched_count == 0 {
                 return Ok(false);
             }
-            let repair = doc! { "$set": {
-                "generation": generation,
-                "source": i64::try_from(source).expect("sources are few"),
-                "post_id": post.as_str(),
-                "partition": i64::from(partition),
-                "offset": checkpoint.next_offset - 1,
-                "reason": BELOW_ZERO,
-            } };
-            let raise =
-                repairs.update_one(doc! { "_id": repair_id(generation, post, source) }, repair);
-            raise.upsert(true).session(&mut *session).await?;
+            let (reason, offset) = (RepairReason::BelowZero, checkpoint.next_offset - 1);
+            let repair = Repair { post: post.clone(), source, reason, offset };
+            raised.push(repair_statement(generation, partition, &repair));
         }
+        store.update_all(session, REPAIRS, raised).await?;
         Ok(true)
     }
 }

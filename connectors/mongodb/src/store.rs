@@ -4,12 +4,13 @@ use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::TryStreamExt as _;
 use likewise_core::{Finding, GenerationId};
 use mongodb::bson::{Document, doc};
 use mongodb::options::{
     ClientOptions, ReadConcern, ReadPreference, SelectionCriteria, WriteConcern,
 };
-use mongodb::{Client, Collection, Database};
+use mongodb::{Client, Collection, Cursor, Database};
 
 use crate::{Error, checks};
 
@@ -81,6 +82,15 @@ impl Store {
             .await
             .map_err(|_| Error::Timeout(self.deadline.as_millis()))?
             .map_err(Error::from)
+    }
+
+    /// Reads everything that a find finds; it and the reading each have the deadline.
+    pub(crate) async fn read_all(
+        &self,
+        find: impl IntoFuture<Output = mongodb::error::Result<Cursor<Document>>>,
+    ) -> Result<Vec<Document>, Error> {
+        let cursor = self.within(find).await?;
+        self.within(cursor.try_collect()).await
     }
 
     pub(crate) fn collection(&self, name: &str) -> Collection<Document> {

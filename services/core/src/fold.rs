@@ -87,6 +87,9 @@ pub enum RepairReason {
     /// A record about the post could not be read.
     #[error("a record could not be read: {0}")]
     Poison(Poison),
+    /// More was taken back than there was, and no change from elsewhere makes up for it.
+    #[error("the sum stays below zero")]
+    BelowZero,
 }
 
 /// What a fold saw, for metrics and alarms.
