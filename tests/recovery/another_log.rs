@@ -1,6 +1,7 @@
 //! L7: a topic that was deleted and made again under its name is another log, also when it has grown past
 //! what was counted of the first one.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use likewise_aggregator::{BatchLimits, Settings};
@@ -8,16 +9,22 @@ use likewise_kafka::ChangeLogSettings;
 use likewise_mongodb::{Store, StoreSettings};
 use likewise_serving::{LogFormat, Telemetry};
 use likewise_tests::{eventually, fresh, metric_at, setting};
+use mongodb::bson::{Document, doc};
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::producer::{FutureProducer, FutureRecord};
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::STACK;
 
 const LIMIT: Duration = Duration::from_secs(60);
+
+static TELEMETRY: LazyLock<Telemetry> = LazyLock::new(|| {
+    Telemetry::start("warn", LogFormat::Text).expect("nothing else logs in this process")
+});
 
 struct Topic {
     name: String,
@@ -60,31 +67,48 @@ impl Topic {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_log_made_anew_is_not_counted_on() {
-    let _stack = STACK.lock().await;
-    let telemetry = Telemetry::start("warn", LogFormat::Text).expect("once a process");
-    let topic = Topic::new();
-    topic.make().await;
-    topic.append(10, "the first log").await;
+/// A topic of its own, counted into a database of its own.
+struct Scene {
+    topic: Topic,
+    database: String,
+    store: Store,
+}
 
-    let database = fresh("likewise_test");
-    let settings = StoreSettings {
-        uri: setting("MONGODB_URI"),
-        database: database.clone(),
-        max_connections: 8,
-        deadline: Duration::from_secs(10),
-    };
-    let store = Store::new(&settings).await.expect("settings");
-    store.create_first_generation(&topic.name, &[0]).await.expect("it is made");
-    let counted = async || store.next_offset(1, &topic.name, 0).await.expect("MongoDB answers");
+/// An aggregator that counts the topic of a scene.
+struct Role {
+    url: String,
+    shutdown: CancellationToken,
+    running: JoinHandle<anyhow::Result<()>>,
+}
 
-    let run = async |shutdown: &CancellationToken| {
+impl Scene {
+    /// A log of ten records, all of them counted.
+    async fn counted() -> Self {
+        let topic = Topic::new();
+        topic.make().await;
+        topic.append(10, "the first log").await;
+        let database = fresh("likewise_test");
+        let settings = StoreSettings {
+            uri: setting("MONGODB_URI"),
+            database: database.clone(),
+            max_connections: 8,
+            deadline: Duration::from_secs(10),
+        };
+        let store = Store::new(&settings).await.expect("settings");
+        store.create_first_generation(&topic.name, &[0]).await.expect("it is made");
+        let scene = Self { topic, database, store };
+        let role = scene.start().await;
+        scene.is_counted(10).await;
+        role.stop().await;
+        scene
+    }
+
+    async fn start(&self) -> Role {
         let settings = Settings {
             log: ChangeLogSettings {
                 brokers: setting("KAFKA_BROKERS"),
-                topic: topic.name.clone(),
-                group: topic.name.clone(),
+                topic: self.topic.name.clone(),
+                group: self.topic.name.clone(),
                 prefetch_kib: 1024,
             },
             generation: 1,
@@ -98,60 +122,117 @@ async fn a_log_made_anew_is_not_counted_on() {
             request_deadline: Duration::from_secs(5),
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let url = format!("http://{}/readyz", listener.local_addr().expect("an address"));
-        let (store, telemetry, shutdown) = (store.clone(), telemetry.clone(), shutdown.clone());
-        let role = tokio::spawn(async move {
-            likewise_aggregator::run(settings, store, listener, &telemetry, shutdown).await
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let shutdown = CancellationToken::new();
+        let (store, asked) = (self.store.clone(), shutdown.clone());
+        let running = tokio::spawn(async move {
+            likewise_aggregator::run(settings, store, listener, &TELEMETRY, asked).await
         });
-        (url, role)
-    };
-    let ready = async |url: &str, what: &str| {
-        eventually(what, LIMIT, async || {
-            let answer = reqwest::get(url).await.ok()?.text().await.ok()?;
-            answer.contains(what).then_some(())
+        Role { url, shutdown, running }
+    }
+
+    async fn next_offset(&self) -> Option<i64> {
+        self.store.next_offset(1, &self.topic.name, 0).await.expect("MongoDB answers")
+    }
+
+    async fn is_counted(&self, records: i64) {
+        let what = format!("{records} records are counted");
+        eventually(&what, LIMIT, async || {
+            (self.next_offset().await == Some(records)).then_some(())
         })
         .await;
-    };
+    }
 
-    let shutdown = CancellationToken::new();
-    let (_, role) = run(&shutdown).await;
-    eventually("the first log is counted", LIMIT, async || {
-        (counted().await == Some(10)).then_some(())
-    })
-    .await;
-    shutdown.cancel();
-    role.await.expect("no panic").expect("it ends well");
+    async fn halted(&self) -> Option<String> {
+        let generation = self.store.generation(1).await.expect("MongoDB answers");
+        generation.expect("a generation").halted
+    }
+
+    async fn end(self) {
+        self.topic.delete().await;
+        self.mongodb().await.drop().await.expect("it is dropped");
+    }
+
+    async fn mongodb(&self) -> mongodb::Database {
+        let client = mongodb::Client::with_uri_str(setting("MONGODB_URI")).await;
+        client.expect("a client").database(&self.database)
+    }
+}
+
+impl Role {
+    /// Waits until `/readyz` says so.
+    async fn says(&self, what: &str) {
+        eventually(what, LIMIT, async || {
+            let answer = reqwest::get(format!("{}/readyz", self.url)).await.ok()?;
+            answer.text().await.ok()?.contains(what).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until the log was compared with what was counted, twice: then there is an anchor.
+    async fn has_looked(&self) {
+        let looked = async || metric_at(&self.url, "likewise_log_looks_total").await;
+        let before = looked().await;
+        eventually("the log was looked at", LIMIT, async || {
+            (looked().await >= before + 2.0).then_some(())
+        })
+        .await;
+    }
+
+    async fn stop(self) {
+        self.shutdown.cancel();
+        self.running.await.expect("no panic").expect("it ends well");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_made_anew_is_not_counted_on() {
+    let _stack = STACK.lock().await;
+    let scene = Scene::counted().await;
 
     // Made anew while nobody looks.
-    topic.make_anew().await;
-    topic.append(50, "another log").await;
-    let shutdown = CancellationToken::new();
-    let (url, role) = run(&shutdown).await;
-    ready(&url, "another log, made anew").await;
-    assert_eq!(counted().await, Some(10));
+    scene.topic.make_anew().await;
+    scene.topic.append(50, "another log").await;
+    let role = scene.start().await;
+    role.says("another log, made anew").await;
+    assert_eq!(scene.next_offset().await, Some(10));
 
     // It goes on by itself once the first log is back.
-    topic.make_anew().await;
-    topic.append(12, "the first log").await;
-    eventually("counting goes on", LIMIT, async || (counted().await == Some(12)).then_some(()))
-        .await;
-    let looked = async || metric_at(&url.replace("/readyz", ""), "likewise_log_looks_total").await;
-    let before = looked().await;
-    eventually("the log was looked at", LIMIT, async || {
-        (looked().await >= before + 2.0).then_some(())
-    })
-    .await;
+    scene.topic.make_anew().await;
+    scene.topic.append(12, "the first log").await;
+    scene.is_counted(12).await;
+    role.has_looked().await;
 
-    // Made anew while it is read: the reader does not see it.
-    topic.make_anew().await;
-    topic.append(50, "another log").await;
-    ready(&url, "another log, made anew").await;
-    let generation = store.generation(1).await.expect("MongoDB answers").expect("a generation");
-    assert!(generation.halted.is_some_and(|reason| reason.contains("likewise rebuild")));
-    shutdown.cancel();
-    role.await.expect("no panic").expect("it ends well");
+    // Made anew while it is read. Either the reader asks while the new log is still too short, and its
+    // next claim is refused before anything is counted; or the reader sees nothing, and the watch halts.
+    scene.topic.make_anew().await;
+    scene.topic.append(50, "another log").await;
+    role.says("another log, made anew").await;
+    match scene.halted().await {
+        Some(reason) => assert!(reason.contains("likewise rebuild"), "{reason}"),
+        None => assert_eq!(scene.next_offset().await, Some(12)),
+    }
+    role.stop().await;
+    scene.end().await;
+}
 
-    topic.delete().await;
-    let client = mongodb::Client::with_uri_str(setting("MONGODB_URI")).await.expect("a client");
-    client.database(&database).drop().await.expect("it is dropped");
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_changed_under_its_reader_halts_the_generation() {
+    let _stack = STACK.lock().await;
+    let scene = Scene::counted().await;
+    let role = scene.start().await;
+    role.has_looked().await;
+    assert_eq!(scene.halted().await, None);
+
+    // Whether a reader sees that a topic was made anew is a matter of moments; it never sees this: the
+    // log is the same, and what was counted is said to be another one.
+    let checkpoints = scene.mongodb().await.collection::<Document>("checkpoints");
+    let another = doc! { "$set": { "last_record": 1_i64 } };
+    let changed = checkpoints.update_one(doc! {}, another).await.expect("MongoDB answers");
+    assert_eq!(changed.modified_count, 1);
+    role.says("another log, made anew").await;
+    let reason = scene.halted().await.expect("the generation is halted");
+    assert!(reason.contains("likewise rebuild"), "{reason}");
+    role.stop().await;
+    scene.end().await;
 }
