@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Likes, counted exactly once.
 ///
@@ -17,6 +17,15 @@ pub(crate) struct Cli {
     pub(crate) config: Option<PathBuf>,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// An API that callers use.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Api {
+    /// Likes, unlikes and what is read from the truth.
+    Write,
+    /// Counts.
+    Read,
 }
 
 #[derive(Debug, Subcommand)]
@@ -77,6 +86,11 @@ pub(crate) enum Command {
     },
     /// Write the truth about posts into the log, where their counts are set to it. Safe while likes flow.
     Recount(RecountArguments),
+    /// Print the OpenAPI document of an API.
+    Openapi {
+        /// Which API.
+        api: Api,
+    },
     /// Records of the log that could not be read.
     DeadLetters {
         #[command(subcommand)]

@@ -51,6 +51,7 @@ async fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         }
         Command::Verify { json } => commands::verify::run(&config()?, json).await,
         Command::Recount(arguments) => commands::recount::run(&config()?, arguments).await,
+        Command::Openapi { api } => commands::openapi::run(api),
         Command::DeadLetters { command } => commands::dead_letters::run(&config()?, command).await,
         Command::Load(arguments) => commands::load::run(&config()?, arguments).await,
         Command::Health { url } => commands::health::run(&url).await,

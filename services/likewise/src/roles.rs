@@ -24,28 +24,32 @@ const MONGODB_DATABASE: &str = "likewise";
 pub(crate) async fn write_api(config: &Config) -> anyhow::Result<ExitCode> {
     let settings = likewise_write_api::Settings {
         service_token: need("SERVICE_TOKEN", config.service_token.as_ref())?.expose().to_owned(),
+        operator_token: config.operator_token.as_ref().map(|token| token.expose().to_owned()),
         request_deadline: config.request_deadline(),
         mark_interval: Duration::from_millis(config.mark_interval_ms),
         idle_mark_interval: Duration::from_millis(config.idle_mark_interval_ms),
     };
     let mysql = mysql(config)?;
+    let store = store(config).await?;
     let (telemetry, listener) = start(config, config.write_api_listen).await?;
     let shutdown = shutdown_on_signal()?;
-    likewise_write_api::run(settings, mysql, listener, &telemetry, shutdown).await?;
+    likewise_write_api::run(settings, mysql, store, listener, &telemetry, shutdown).await?;
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) async fn read_api(config: &Config) -> anyhow::Result<ExitCode> {
     let settings = likewise_read_api::Settings {
         service_token: need("SERVICE_TOKEN", config.service_token.as_ref())?.expose().to_owned(),
+        operator_token: config.operator_token.as_ref().map(|token| token.expose().to_owned()),
         topic: CHANGES.to_owned(),
         request_deadline: config.request_deadline(),
         stale_after: Duration::from_millis(config.stale_after_ms),
     };
     let store = store(config).await?;
+    let mysql = mysql(config)?;
     let (telemetry, listener) = start(config, config.read_api_listen).await?;
     let shutdown = shutdown_on_signal()?;
-    likewise_read_api::run(settings, store, listener, &telemetry, shutdown).await?;
+    likewise_read_api::run(settings, store, mysql, listener, &telemetry, shutdown).await?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -4,14 +4,15 @@ use axum::Json;
 use axum::extract::State;
 use likewise_core::partition_of;
 use likewise_mongodb::Error;
-use likewise_serving::{AnyCaller, Kind, NoQuery, PostPath, Problem, now, rfc3339};
+use likewise_serving::{AnyCaller, Id, Kind, NoQuery, PostPath, Problem, now, rfc3339};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::ReadApi;
 use crate::live::{self, Readable};
 
 /// A post's count. Every like that was committed before `as_of` is in it; later ones may be.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CountAnswer {
     post_id: String,
     count: u64,
@@ -20,6 +21,12 @@ pub(crate) struct CountAnswer {
     stale: bool,
 }
 
+/// The count of a post.
+#[utoipa::path(
+    get, path = "/v1/posts/{post_id}/count", tag = "counts",
+    params(("post_id" = Id, Path)),
+    responses((status = 200, body = CountAnswer)), security(("bearer" = [])),
+)]
 pub(crate) async fn count(
     State(api): State<ReadApi>,
     _: AnyCaller,

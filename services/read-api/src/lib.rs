@@ -5,16 +5,19 @@ mod live;
 
 use std::time::Duration;
 
-use axum::Router;
-use axum::routing::get;
 use likewise_core::Micros;
 use likewise_mongodb::Store;
+use likewise_mysql::Mysql;
 use likewise_serving::{
-    Callers, Condition, Conditions, HasCallers, Tasks, Telemetry, app, ready_when, serve,
+    Callers, Condition, Conditions, HasCallers, Tasks, Telemetry, app, describe, documentation,
+    ready_when, serve,
 };
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use crate::live::Readable;
 
@@ -23,6 +26,8 @@ use crate::live::Readable;
 pub struct Settings {
     /// The token of trusted app servers.
     pub service_token: String,
+    /// The token of operators.
+    pub operator_token: Option<String>,
     /// The topic whose changes are counted.
     pub topic: String,
     /// How long a call may take.
@@ -35,6 +40,8 @@ pub struct Settings {
 #[derive(Clone)]
 struct ReadApi {
     store: Store,
+    /// The truth, for what is a user's. Counts never need it.
+    mysql: Mysql,
     callers: Callers,
     topic: String,
     stale_after: Duration,
@@ -55,10 +62,24 @@ impl ReadApi {
     }
 }
 
+fn routes() -> OpenApiRouter<ReadApi> {
+    OpenApiRouter::new().routes(routes!(counts::count))
+}
+
+fn described(document: OpenApi) -> OpenApi {
+    describe(document, "Likewise read API", "Counts of likes, and how fresh they are.")
+}
+
+/// The OpenAPI document of this API.
+pub fn openapi() -> OpenApi {
+    described(routes().into_openapi())
+}
+
 /// Serves until `shutdown`. An error also where MongoDB is set so that counts could be lost.
 pub async fn run(
     settings: Settings,
     store: Store,
+    mysql: Mysql,
     listener: TcpListener,
     telemetry: &Telemetry,
     shutdown: CancellationToken,
@@ -73,7 +94,8 @@ pub async fn run(
     let (publish, live) = watch::channel(None);
     let api = ReadApi {
         store: store.clone(),
-        callers: Callers::new(&settings.service_token),
+        mysql: mysql.clone(),
+        callers: Callers::new(&settings.service_token, settings.operator_token.as_deref()),
         topic: settings.topic,
         stale_after: settings.stale_after,
         live,
@@ -89,13 +111,15 @@ pub async fn run(
             }
         })
     };
-    let routes =
-        Router::new().route("/v1/posts/{post_id}/count", get(counts::count)).with_state(api);
-    let app = app(routes, readiness, telemetry, settings.request_deadline);
+    let (router, document) = routes().with_state(api).split_for_parts();
+    let router = router.merge(documentation(described(document)));
+    let app = app(router, readiness, telemetry, settings.request_deadline);
 
     let mut tasks = Tasks::new(shutdown.clone());
     tasks.spawn("serving HTTP", serve(listener, app, shutdown.clone()));
     tasks.spawn("watching the live generation", live::watch(store, publish, shutdown.clone()));
     tasks.spawn("checking the settings of MongoDB", conditions.keep(shutdown));
-    tasks.join().await
+    let outcome = tasks.join().await;
+    mysql.close().await;
+    outcome
 }

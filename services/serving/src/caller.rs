@@ -17,6 +17,18 @@ const USER_HEADER: &str = "x-user-id";
 #[derive(Clone)]
 pub struct Callers {
     service_token: Arc<str>,
+    operator_token: Option<Arc<str>>,
+}
+
+/// Who calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Caller {
+    /// A trusted app server, which may name a user in `X-User-Id`.
+    Service,
+    /// An operator.
+    Operator,
+    /// A user, by a token of their own.
+    User(UserId),
 }
 
 /// A state that knows its callers.
@@ -34,12 +46,12 @@ pub struct AnyCaller;
 pub struct User(pub UserId);
 
 impl Callers {
-    /// Knows the service token of the app servers.
-    pub fn new(service_token: &str) -> Self {
-        Self { service_token: service_token.into() }
+    /// Knows the service token of the app servers, and the operators' token if there is one.
+    pub fn new(service_token: &str, operator_token: Option<&str>) -> Self {
+        Self { service_token: service_token.into(), operator_token: operator_token.map(Arc::from) }
     }
 
-    fn admit(&self, headers: &HeaderMap) -> Result<AnyCaller, Problem> {
+    fn admit(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
         let unauthorized = |detail| Err(Problem::new(Kind::Unauthorized, detail));
         let mut values = headers.get_all(AUTHORIZATION).iter();
         let (Some(value), None) = (values.next(), values.next()) else {
@@ -53,10 +65,14 @@ impl Callers {
             return unauthorized("the Authorization header must be `Bearer <token>`");
         };
         if bool::from(token.ct_eq(self.service_token.as_bytes())) {
-            Ok(AnyCaller)
-        } else {
-            unauthorized("the token is not known here")
+            return Ok(Caller::Service);
         }
+        if let Some(operator_token) = &self.operator_token
+            && bool::from(token.ct_eq(operator_token.as_bytes()))
+        {
+            return Ok(Caller::Operator);
+        }
+        unauthorized("the token is not known here")
     }
 }
 
@@ -77,6 +93,14 @@ impl<S: HasCallers + Sync> FromRequestParts<S> for AnyCaller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        state.callers().admit(&parts.headers).map(|_| Self)
+    }
+}
+
+impl<S: HasCallers + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         state.callers().admit(&parts.headers)
     }
 }
@@ -85,7 +109,10 @@ impl<S: HasCallers + Sync> FromRequestParts<S> for User {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        state.callers().admit(&parts.headers)?;
-        user(&parts.headers).map(User)
+        match state.callers().admit(&parts.headers)? {
+            Caller::Service => user(&parts.headers).map(Self),
+            Caller::User(user) => Ok(Self(user)),
+            Caller::Operator => Err(Problem::new(Kind::Forbidden, "an operator calls for no user")),
+        }
     }
 }

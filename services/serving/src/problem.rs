@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
+use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 /// The kinds of problems. The `type` of each is stable: callers may decide by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub enum Kind {
     MissingUser,
     /// No token, or none that is known.
     Unauthorized,
+    /// A caller that is known, and may not do this.
+    Forbidden,
     /// No such address.
     NotFound,
     /// The address does not know the method.
@@ -29,7 +33,29 @@ pub enum Kind {
     Internal,
 }
 
+/// An error as it is sent.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(crate) struct ProblemBody {
+    /// What kind of problem it is: stable, callers may decide by it.
+    #[schema(examples("urn:likewise:problem:invalid-id"))]
+    r#type: String,
+    title: &'static str,
+    /// The status of the answer.
+    status: u16,
+    /// What was wrong with this call, for people.
+    detail: Cow<'static, str>,
+}
+
 impl Kind {
+    pub(crate) fn status(self) -> StatusCode {
+        self.parts().0
+    }
+
+    pub(crate) fn title(self) -> &'static str {
+        self.parts().2
+    }
+
     fn parts(self) -> (StatusCode, &'static str, &'static str) {
         use StatusCode as S;
         match self {
@@ -37,6 +63,7 @@ impl Kind {
             Self::InvalidQuery => (S::BAD_REQUEST, "invalid-query", "The query is not valid"),
             Self::MissingUser => (S::BAD_REQUEST, "missing-user", "The call needs a user"),
             Self::Unauthorized => (S::UNAUTHORIZED, "unauthorized", "The caller is not known"),
+            Self::Forbidden => (S::FORBIDDEN, "forbidden", "The caller may not do this"),
             Self::NotFound => (S::NOT_FOUND, "not-found", "There is nothing at this address"),
             Self::MethodNotAllowed => {
                 (S::METHOD_NOT_ALLOWED, "method-not-allowed", "The method is not known here")
@@ -57,6 +84,7 @@ pub struct Problem {
     detail: Cow<'static, str>,
 }
 
+const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 /// After how many seconds a call may be repeated that met something away.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
@@ -75,15 +103,15 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (status, slug, title) = self.kind.parts();
-        let body = json!({
-            "type": format!("urn:likewise:problem:{slug}"),
-            "title": title,
-            "status": status.as_u16(),
-            "detail": self.detail,
-        });
-        let content_type = [(header::CONTENT_TYPE, "application/problem+json")];
-        let mut response = (status, content_type, body.to_string()).into_response();
+        let body = ProblemBody {
+            r#type: format!("urn:likewise:problem:{slug}"),
+            title,
+            status: status.as_u16(),
+            detail: self.detail,
+        };
+        let mut response = (status, Json(body)).into_response();
         let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, PROBLEM_JSON);
         match status {
             StatusCode::SERVICE_UNAVAILABLE => {
                 headers.insert(header::RETRY_AFTER, RETRY_AFTER);

@@ -4,6 +4,7 @@ use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use likewise_core::PostId;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::{Kind, Problem};
 
@@ -20,6 +21,22 @@ impl<S: Send + Sync> FromRequestParts<S> for PostPath {
             .await
             .map_err(|_| invalid("may hold only letters, digits and -._~:@+="))?;
         PostId::parse(&text).map(Self).map_err(|error| invalid(&error.to_string()))
+    }
+}
+
+/// The query of a call, read as `T`, which denies unknown fields. A parameter that is unknown, repeated
+/// or malformed is refused.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameters<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Query::<T>::from_request_parts(parts, state).await {
+            Ok(Query(parameters)) => Ok(Self(parameters)),
+            Err(refused) => Err(Problem::new(Kind::InvalidQuery, refused.body_text())),
+        }
     }
 }
 

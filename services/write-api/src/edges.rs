@@ -4,13 +4,14 @@ use axum::Json;
 use axum::extract::State;
 use likewise_core::PostId;
 use likewise_mysql::{Error, Written};
-use likewise_serving::{Kind, NoQuery, PostPath, Problem, User, rfc3339};
+use likewise_serving::{Id, Kind, NoQuery, PostPath, Problem, User, rfc3339};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::WriteApi;
 
 /// The answer to a like or an unlike.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WriteAnswer {
     post_id: String,
     /// The state after the call.
@@ -25,12 +26,19 @@ pub(crate) struct WriteAnswer {
     written_at: String,
 }
 
-#[derive(Debug, Serialize)]
+/// Whether a user likes a post.
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LikedAnswer {
     post_id: String,
     liked: bool,
 }
 
+/// Like a post. A repeat changes nothing.
+#[utoipa::path(
+    put, path = "/v1/posts/{post_id}/like", tag = "likes",
+    params(("post_id" = Id, Path), ("X-User-Id" = Option<Id>, Header)),
+    responses((status = 200, body = WriteAnswer)), security(("bearer" = [])),
+)]
 pub(crate) async fn like(
     State(api): State<WriteApi>,
     User(user): User,
@@ -41,6 +49,12 @@ pub(crate) async fn like(
     answer(&api, &post, written)
 }
 
+/// Take a like back. A repeat changes nothing.
+#[utoipa::path(
+    delete, path = "/v1/posts/{post_id}/like", tag = "likes",
+    params(("post_id" = Id, Path), ("X-User-Id" = Option<Id>, Header)),
+    responses((status = 200, body = WriteAnswer)), security(("bearer" = [])),
+)]
 pub(crate) async fn unlike(
     State(api): State<WriteApi>,
     User(user): User,
@@ -51,6 +65,12 @@ pub(crate) async fn unlike(
     answer(&api, &post, written)
 }
 
+/// Whether the user likes the post, from the truth.
+#[utoipa::path(
+    get, path = "/v1/posts/{post_id}/like", tag = "likes",
+    params(("post_id" = Id, Path), ("X-User-Id" = Option<Id>, Header)),
+    responses((status = 200, body = LikedAnswer)), security(("bearer" = [])),
+)]
 pub(crate) async fn liked(
     State(api): State<WriteApi>,
     User(user): User,

@@ -6,21 +6,26 @@ mod marks;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::routing::put;
+use likewise_mongodb::Store;
 use likewise_mysql::Mysql;
 use likewise_serving::{
-    Callers, Condition, Conditions, HasCallers, Tasks, Telemetry, app, ready_when, serve,
+    Callers, Condition, Conditions, HasCallers, Tasks, Telemetry, app, describe, documentation,
+    ready_when, serve,
 };
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 /// What the role needs to know.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The token of trusted app servers.
     pub service_token: String,
+    /// The token of operators.
+    pub operator_token: Option<String>,
     /// How long a call may take.
     pub request_deadline: Duration,
     /// How long after a write its mark may be set.
@@ -33,6 +38,8 @@ pub struct Settings {
 #[derive(Clone)]
 struct WriteApi {
     mysql: Mysql,
+    /// Counts, for the answers to writes. A write never needs it.
+    store: Store,
     callers: Callers,
     written: Arc<Notify>,
 }
@@ -43,10 +50,24 @@ impl HasCallers for WriteApi {
     }
 }
 
+fn routes() -> OpenApiRouter<WriteApi> {
+    OpenApiRouter::new().routes(routes!(edges::like, edges::unlike, edges::liked))
+}
+
+fn described(document: OpenApi) -> OpenApi {
+    describe(document, "Likewise write API", "Likes and unlikes, and what is read from the truth.")
+}
+
+/// The OpenAPI document of this API.
+pub fn openapi() -> OpenApi {
+    described(routes().into_openapi())
+}
+
 /// Serves until `shutdown`. An error also where MySQL is set so that likes could be lost.
 pub async fn run(
     settings: Settings,
     mysql: Mysql,
+    store: Store,
     listener: TcpListener,
     telemetry: &Telemetry,
     shutdown: CancellationToken,
@@ -60,7 +81,8 @@ pub async fn run(
     .await?;
     let api = WriteApi {
         mysql: mysql.clone(),
-        callers: Callers::new(&settings.service_token),
+        store,
+        callers: Callers::new(&settings.service_token, settings.operator_token.as_deref()),
         written: Arc::default(),
     };
     let readiness = {
@@ -73,10 +95,9 @@ pub async fn run(
             }
         })
     };
-    let routes = Router::new()
-        .route("/v1/posts/{post_id}/like", put(edges::like).delete(edges::unlike).get(edges::liked))
-        .with_state(api.clone());
-    let app = app(routes, readiness, telemetry, settings.request_deadline);
+    let (router, document) = routes().with_state(api.clone()).split_for_parts();
+    let router = router.merge(documentation(described(document)));
+    let app = app(router, readiness, telemetry, settings.request_deadline);
 
     let mut tasks = Tasks::new(shutdown.clone());
     tasks.spawn("serving HTTP", serve(listener, app, shutdown.clone()));

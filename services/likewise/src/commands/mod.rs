@@ -7,6 +7,7 @@ pub(crate) mod drain;
 pub(crate) mod health;
 pub(crate) mod load;
 pub(crate) mod migrate;
+pub(crate) mod openapi;
 pub(crate) mod recount;
 pub(crate) mod status;
 pub(crate) mod topics;
