@@ -1,4 +1,4 @@
-"""`up`, `down`, `run` and `exec`: what the scripts beside this folder call."""
+"""`up`, `down`, `run`, `exec` and `fuzz`: what the scripts beside this folder call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parent.parent)  # the modules are `stack.…`, wherever this was started
 
-from stack import build, compose, native, settings
+from stack import build, compose, fuzz, native, settings
 from stack.failure import Failure
 from stack.settings import Settings
 
@@ -27,6 +27,8 @@ def main(command: str, arguments: list[str]) -> int:
     if command == "exec":
         stack = running()
         os.execvpe(arguments[0], arguments, {**build.environment(), **stack.environment(), "LIKEWISE_HOME": str(stack.home)})
+    if command == "fuzz":
+        return fuzz.fuzz(running(), arguments)
     if arguments in (["--help"], ["-h"]):
         print(USAGE[command])
         return 0

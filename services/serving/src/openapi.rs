@@ -1,6 +1,7 @@
 //! What an API says of itself: its OpenAPI document, and a page that shows it without any other server.
 
 use axum::Router;
+use axum::http::StatusCode;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{
@@ -23,7 +24,8 @@ pub struct Id(#[allow(dead_code, reason = "only its description is used")] Strin
 const BEARER: &str = "bearer";
 
 /// What any call of an API may be refused with; a route names what is its own.
-const EVERY_CALL: [Kind; 3] = [Kind::Unauthorized, Kind::Unavailable, Kind::Internal];
+const EVERY_CALL: [Kind; 4] =
+    [Kind::InvalidQuery, Kind::Unauthorized, Kind::Unavailable, Kind::Internal];
 
 /// Completes the document that an API's routes make: title, callers, and the problems that every call may
 /// answer with.
@@ -36,6 +38,8 @@ pub fn describe(mut document: OpenApi, title: &str, description: &str) -> OpenAp
         .build();
     let components = document.components.get_or_insert_default();
     components.schemas.insert(ProblemBody::name().into_owned(), ProblemBody::schema());
+    // The schemas of parameters are not collected from the routes.
+    components.schemas.insert(Id::name().into_owned(), Id::schema());
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     components.add_security_scheme(BEARER, SecurityScheme::Http(bearer));
     for path in document.paths.paths.values_mut() {
@@ -55,10 +59,14 @@ fn add_problems(operation: &mut Operation) {
 }
 
 fn problem(kind: Kind) -> Response {
+    let description = match kind.status() {
+        StatusCode::BAD_REQUEST => "The call is not valid",
+        _ => kind.title(),
+    };
     let body =
         ContentBuilder::new().schema(Some(Ref::from_schema_name(ProblemBody::name()))).build();
     ResponseBuilder::new()
-        .description(kind.title())
+        .description(description)
         .content("application/problem+json", body)
         .build()
 }
