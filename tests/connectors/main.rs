@@ -3,3 +3,4 @@
 mod kafka;
 mod mongodb;
 mod mysql;
+mod silence;
