@@ -2,6 +2,7 @@
 //! so they run one after the other.
 
 mod another_log;
+mod away;
 mod doubt;
 
 use std::sync::LazyLock;
