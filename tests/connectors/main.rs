@@ -3,4 +3,6 @@
 mod kafka;
 mod mongodb;
 mod mysql;
+mod schema;
+mod sequences;
 mod silence;

@@ -4,44 +4,8 @@ use std::time::Duration;
 
 use likewise_core::{PostId, UserId, partition_of};
 use likewise_mysql::{Error, Gtid, Mysql, PoolSettings, migrate};
-use likewise_tests::{fresh, setting};
-use mysql_async::prelude::Queryable as _;
 
-const PARTITIONS: u32 = 4;
-
-/// A schema of its own, dropped at the end of the test.
-struct Schema {
-    name: String,
-    admin: mysql_async::Pool,
-}
-
-impl Schema {
-    async fn new() -> Self {
-        let admin = mysql_async::Pool::new(setting("MYSQL_ADMIN_URL").as_str());
-        let name = fresh("likewise_test").replace('-', "_");
-        let sql = format!("CREATE DATABASE {name} CHARACTER SET utf8mb4");
-        admin.get_conn().await.expect("MySQL answers").query_drop(sql).await.expect("it creates");
-        Self { name, admin }
-    }
-
-    fn mysql(&self, url: &str) -> Mysql {
-        let url = setting(url);
-        let (server, _) = url.rsplit_once('/').expect("a database");
-        let url = format!("{server}/{}", self.name);
-        let deadline = Duration::from_secs(10);
-        Mysql::new(&PoolSettings { url, max_connections: 4, deadline }).expect("settings")
-    }
-
-    async fn query<T: mysql_async::prelude::FromRow + Send + 'static>(&self, sql: &str) -> Vec<T> {
-        let mut conn = self.admin.get_conn().await.expect("MySQL answers");
-        conn.query_drop(format!("USE {}", self.name)).await.expect("it is there");
-        conn.query(sql).await.expect("a valid query")
-    }
-
-    async fn drop(self) {
-        self.query::<u8>(&format!("DROP DATABASE {}", self.name)).await;
-    }
-}
+use crate::schema::{PARTITIONS, Schema};
 
 #[tokio::test]
 async fn migrations_are_applied_once_also_from_two_places_at_once() {
@@ -50,7 +14,7 @@ async fn migrations_are_applied_once_also_from_two_places_at_once() {
     assert!(matches!(one.ready().await, Err(Error::NotMigrated)));
     let (first, second) = tokio::join!(migrate(&one, PARTITIONS), migrate(&two, PARTITIONS));
     let applied = [first.expect("it migrates").len(), second.expect("it migrates").len()];
-    assert_eq!(applied.iter().sum::<usize>(), 3, "{applied:?}");
+    assert_eq!(applied.iter().sum::<usize>(), 4, "{applied:?}");
     assert_eq!(migrate(&one, PARTITIONS).await.expect("it migrates"), Vec::<String>::new());
     one.ready().await.expect("it is ready");
 
@@ -63,20 +27,18 @@ async fn migrations_are_applied_once_also_from_two_places_at_once() {
 
 #[tokio::test]
 async fn an_edge_follows_its_likes_and_unlikes() {
-    let schema = Schema::new().await;
-    migrate(&schema.mysql("MYSQL_ADMIN_URL"), PARTITIONS).await.expect("it migrates");
-    let mysql = schema.mysql("MYSQL_URL");
+    let (schema, mysql) = Schema::migrated().await;
     let (ann, post) = (UserId::from_log("ann"), PostId::from_log("p"));
 
-    let first = mysql.like(&ann, &post).await.expect("it writes");
+    let first = mysql.like(&ann, &post, None).await.expect("it writes");
     assert!(first.liked && first.changed);
-    let again = mysql.like(&ann, &post).await.expect("it writes");
+    let again = mysql.like(&ann, &post, None).await.expect("it writes");
     assert!(again.liked && !again.changed);
     assert!(again.written_at >= first.written_at);
     assert!(mysql.liked(&ann, &post).await.expect("it reads"));
-    let gone = mysql.unlike(&ann, &post).await.expect("it writes");
+    let gone = mysql.unlike(&ann, &post, None).await.expect("it writes");
     assert!(!gone.liked && gone.changed);
-    assert!(!mysql.unlike(&ann, &post).await.expect("it writes").changed);
+    assert!(!mysql.unlike(&ann, &post, None).await.expect("it writes").changed);
     assert_eq!(schema.query::<u64>("SELECT COUNT(*) FROM post_likes").await, [0]);
     schema.drop().await;
 }
@@ -84,18 +46,16 @@ async fn an_edge_follows_its_likes_and_unlikes() {
 /// A row that carries a `seq` stays behind, not liked, when it is unliked without one.
 #[tokio::test]
 async fn a_numbered_edge_is_left_behind_when_it_is_unliked() {
-    let schema = Schema::new().await;
-    migrate(&schema.mysql("MYSQL_ADMIN_URL"), PARTITIONS).await.expect("it migrates");
-    let mysql = schema.mysql("MYSQL_URL");
+    let (schema, mysql) = Schema::migrated().await;
     let (ann, post) = (UserId::from_log("ann"), PostId::from_log("p"));
     schema
         .query::<u8>("INSERT INTO post_likes VALUES ('ann', 'p', TRUE, 5, UTC_TIMESTAMP(6))")
         .await;
-    assert!(mysql.unlike(&ann, &post).await.expect("it writes").changed);
-    assert!(!mysql.unlike(&ann, &post).await.expect("it writes").changed);
+    assert!(mysql.unlike(&ann, &post, None).await.expect("it writes").changed);
+    assert!(!mysql.unlike(&ann, &post, None).await.expect("it writes").changed);
     let rows: Vec<(bool, i64)> = schema.query("SELECT liked, seq FROM post_likes").await;
     assert_eq!(rows, [(false, 5)]);
-    assert!(mysql.like(&ann, &post).await.expect("it writes").changed);
+    assert!(mysql.like(&ann, &post, None).await.expect("it writes").changed);
     let rows: Vec<(bool, i64)> = schema.query("SELECT liked, seq FROM post_likes").await;
     assert_eq!(rows, [(true, 5)]);
     schema.drop().await;
@@ -103,16 +63,16 @@ async fn a_numbered_edge_is_left_behind_when_it_is_unliked() {
 
 #[tokio::test]
 async fn marks_are_set_when_due_and_never_go_back() {
-    let schema = Schema::new().await;
-    migrate(&schema.mysql("MYSQL_ADMIN_URL"), PARTITIONS).await.expect("it migrates");
-    let mysql = schema.mysql("MYSQL_URL");
+    let (schema, mysql) = Schema::migrated().await;
     let long = Duration::from_secs(3600);
     assert!(!mysql.set_due_marks(long).await.expect("it writes"), "they were set a moment ago");
     assert!(mysql.set_due_marks(Duration::ZERO).await.expect("it writes"));
 
     let first = mysql.set_all_marks().await.expect("it writes").expect("marks");
-    let written =
-        mysql.like(&UserId::from_log("ann"), &PostId::from_log("p")).await.expect("it writes");
+    let written = mysql
+        .like(&UserId::from_log("ann"), &PostId::from_log("p"), None)
+        .await
+        .expect("it writes");
     let second = mysql.set_all_marks().await.expect("it writes").expect("marks");
     assert!(first < written.written_at && written.written_at <= second);
 
@@ -124,8 +84,10 @@ async fn marks_are_set_when_due_and_never_go_back() {
         .await;
     let ahead = mysql.set_all_marks().await.expect("it writes").expect("marks");
     assert!(ahead.0 > newest[0], "or a mark from before would seem to be this one");
-    let written =
-        mysql.like(&UserId::from_log("ben"), &PostId::from_log("p")).await.expect("it writes");
+    let written = mysql
+        .like(&UserId::from_log("ben"), &PostId::from_log("p"), None)
+        .await
+        .expect("it writes");
     assert!(written.written_at > ahead, "or a mark before the like would seem to be after it");
     assert!(mysql.set_due_marks(long).await.expect("it writes"), "they must not stand still");
     let later = mysql.set_all_marks().await.expect("it writes").expect("marks");
@@ -135,9 +97,7 @@ async fn marks_are_set_when_due_and_never_go_back() {
 
 #[tokio::test]
 async fn each_post_comes_once_sorted_by_its_bytes() {
-    let schema = Schema::new().await;
-    migrate(&schema.mysql("MYSQL_ADMIN_URL"), PARTITIONS).await.expect("it migrates");
-    let mysql = schema.mysql("MYSQL_URL");
+    let (schema, mysql) = Schema::migrated().await;
     schema
         .query::<u8>(
             "INSERT INTO post_likes (user_id, post_id, liked, liked_at) VALUES

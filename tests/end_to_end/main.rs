@@ -4,4 +4,5 @@ mod identity;
 mod log;
 mod problems;
 mod recounts;
+mod sequences;
 mod writes;

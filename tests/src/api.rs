@@ -92,6 +92,25 @@ impl Api {
         answer(request).await
     }
 
+    /// Any call as an app server: [`Api::call`] with the service token.
+    pub async fn as_service(
+        &self,
+        method: Method,
+        target: &str,
+        headers: &[(&str, &str)],
+    ) -> Answer {
+        let bearer = format!("Bearer {}", self.token);
+        let mut all = vec![("Authorization", bearer.as_str())];
+        all.extend_from_slice(headers);
+        self.call(method, target, &all).await
+    }
+
+    /// Any call as an operator.
+    pub async fn as_operator(&self, method: Method, target: &str) -> Answer {
+        let bearer = format!("Bearer {}", setting("OPERATOR_TOKEN"));
+        self.call(method, target, &[("Authorization", &bearer)]).await
+    }
+
     async fn edge(&self, method: Method, user: &str, post: &str) -> Answer {
         answer(self.edge_request(method, user, post)).await
     }

@@ -1,10 +1,10 @@
 //! Edges: who likes what.
 
-use likewise_core::{Micros, PostId, UserId};
+use likewise_core::{Micros, PostId, Seq, UserId};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error as Driver};
 
-use crate::error::is_conflict;
+use crate::retry::Attempts;
 use crate::{Error, Mysql};
 
 /// The outcome of a like or an unlike.
@@ -21,17 +21,29 @@ pub struct Written {
 /// How often a statement is run that meets deadlocks.
 const ATTEMPTS: u32 = 8;
 
-/// The alias `new` needs MySQL 8.0.19; a repeat changes no row and writes no binlog event.
-const LIKE: &str = "INSERT INTO post_likes (user_id, post_id, liked, liked_at)
-     VALUES (?, ?, TRUE, UTC_TIMESTAMP(6)) AS new
+/// Sets the edge, where the request's `seq` or the row's is missing or the request's is the higher.
+/// `LAST_INSERT_ID(…)` carries out what the row was when its lock was taken: 4, +2 where the request
+/// applies, +1 where it was liked; [`decided`] reads it. Assignments run from left to right and `seq` is the
+/// last, so each sees the row as it was. What changes nothing writes no row and no binlog event. The time of
+/// a row that is not liked is that of the last request it heard of: by it the row is kept. The alias `new`
+/// needs MySQL 8.0.19.
+const SET: &str = "INSERT INTO post_likes (user_id, post_id, liked, seq, liked_at)
+     VALUES (?, ?, ?, ?, UTC_TIMESTAMP(6)) AS new
      ON DUPLICATE KEY UPDATE
-       liked_at = IF(post_likes.liked, post_likes.liked_at, new.liked_at), liked = TRUE";
+       liked_at = CASE LAST_INSERT_ID(4 + 2 * COALESCE(new.seq > post_likes.seq, TRUE)
+           + (post_likes.liked <> FALSE))
+         WHEN 6 THEN new.liked_at
+         WHEN 7 THEN IF(new.liked, post_likes.liked_at, new.liked_at)
+         ELSE post_likes.liked_at END,
+       liked = IF(COALESCE(new.seq > post_likes.seq, TRUE), new.liked, post_likes.liked),
+       seq = COALESCE(GREATEST(new.seq, post_likes.seq), new.seq, post_likes.seq)";
 
+/// Without a `seq` on either side there is nothing to remember.
 const UNLIKE: &str =
     "DELETE FROM post_likes WHERE user_id = ? AND post_id = ? AND liked AND seq IS NULL";
 
 /// A row that carries a `seq` stays, so that an older request that arrives late cannot win.
-const UNLIKE_NUMBERED: &str = "UPDATE post_likes SET liked = FALSE
+const UNLIKE_NUMBERED: &str = "UPDATE post_likes SET liked = FALSE, liked_at = UTC_TIMESTAMP(6)
      WHERE user_id = ? AND post_id = ? AND liked AND seq IS NOT NULL";
 
 /// Never before a mark that was committed earlier, also when the clock was set back.
@@ -42,14 +54,26 @@ const WRITTEN_AT: &str = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01',
 const LIKED: &str = "SELECT liked FROM post_likes WHERE user_id = ? AND post_id = ?";
 
 impl Mysql {
-    /// Makes the user like the post. A repeat changes nothing.
-    pub async fn like(&self, user: &UserId, post: &PostId) -> Result<Written, Error> {
-        self.write(Wish::Like, user, post).await
+    /// Makes the user like the post. A repeat changes nothing, nor does a `seq` that is not above the
+    /// highest that the edge has seen. Without one the last to arrive wins.
+    pub async fn like(
+        &self,
+        user: &UserId,
+        post: &PostId,
+        seq: Option<Seq>,
+    ) -> Result<Written, Error> {
+        self.write(true, user, post, seq).await
     }
 
-    /// Makes the user not like the post. A repeat changes nothing.
-    pub async fn unlike(&self, user: &UserId, post: &PostId) -> Result<Written, Error> {
-        self.write(Wish::Unlike, user, post).await
+    /// Makes the user not like the post; the rules are those of [`Mysql::like`]. The edge's `seq` is
+    /// remembered until the row is swept.
+    pub async fn unlike(
+        &self,
+        user: &UserId,
+        post: &PostId,
+        seq: Option<Seq>,
+    ) -> Result<Written, Error> {
+        self.write(false, user, post, seq).await
     }
 
     /// Whether the user likes the post.
@@ -63,47 +87,64 @@ impl Mysql {
     }
 
     /// Decides in one statement, and reads the clock after its commit.
-    async fn write(&self, wish: Wish, user: &UserId, post: &PostId) -> Result<Written, Error> {
+    async fn write(
+        &self,
+        like: bool,
+        user: &UserId,
+        post: &PostId,
+        seq: Option<Seq>,
+    ) -> Result<Written, Error> {
+        let edge = (user.as_str(), post.as_str());
         self.within(async {
             let mut conn = self.conn().await?;
-            let changed = decide(&mut conn, wish, (user.as_str(), post.as_str())).await?;
+            let mut attempts = Attempts::new(ATTEMPTS);
+            let (liked, changed) = loop {
+                match decide(&mut conn, edge, like, seq).await {
+                    Err(error) if attempts.again(&error) => {}
+                    decided => break decided?,
+                }
+            };
             let written_at: Option<i64> = conn.query_first(WRITTEN_AT).await?;
             let written_at = Micros(written_at.expect("an aggregate has one row"));
-            Ok(Written { liked: wish == Wish::Like, changed, written_at })
+            Ok(Written { liked, changed, written_at })
         })
         .await
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wish {
-    Like,
-    Unlike,
+/// Whether the edge is liked now, and whether this call flipped it.
+async fn decide(
+    conn: &mut Conn,
+    (user, post): (&str, &str),
+    like: bool,
+    seq: Option<Seq>,
+) -> Result<(bool, bool), Driver> {
+    if !like && seq.is_none() {
+        return unlike(conn, (user, post)).await;
+    }
+    conn.exec_drop(SET, (user, post, like, seq.map(Seq::get))).await?;
+    Ok(decided(like, conn.affected_rows(), conn.last_insert_id().unwrap_or_default()))
 }
 
-/// Runs the deciding statement, again where it was chosen as a deadlock's victim.
-async fn decide(conn: &mut Conn, wish: Wish, edge: (&str, &str)) -> Result<bool, Driver> {
-    let mut attempt = 1;
-    loop {
-        let decided = match wish {
-            Wish::Like => change(conn, LIKE, edge).await,
-            Wish::Unlike => match change(conn, UNLIKE, edge).await {
-                Ok(false) => change(conn, UNLIKE_NUMBERED, edge).await,
-                decided => decided,
-            },
-        };
-        match decided {
-            Err(error) if attempt < ATTEMPTS && is_conflict(&error) => {
-                tracing::debug!(%error, attempt, "a statement met a deadlock and is run again");
-                attempt += 1;
-            }
-            decided => return decided,
+/// Reads what [`SET`] came to. One affected row is a new one, whatever else the session remembers.
+fn decided(like: bool, affected_rows: u64, told: u64) -> (bool, bool) {
+    if affected_rows == 1 {
+        return (like, like);
+    }
+    let (applied, was) = (told & 2 != 0, told & 1 != 0);
+    let liked = if applied { like } else { was };
+    (liked, liked != was)
+}
+
+/// Where neither statement finds a row there was a moment between them at which the edge was not liked: only
+/// a deletion makes a numbered row one without a number.
+async fn unlike(conn: &mut Conn, edge: (&str, &str)) -> Result<(bool, bool), Driver> {
+    let mut changed = false;
+    for statement in [UNLIKE, UNLIKE_NUMBERED] {
+        if !changed {
+            conn.exec_drop(statement, edge).await?;
+            changed = conn.affected_rows() > 0;
         }
     }
-}
-
-/// Whether the statement changed a row.
-async fn change(conn: &mut Conn, statement: &str, edge: (&str, &str)) -> Result<bool, Driver> {
-    conn.exec_drop(statement, edge).await?;
-    Ok(conn.affected_rows() > 0)
+    Ok((false, changed))
 }

@@ -11,6 +11,8 @@ mod marks;
 mod migrations;
 mod pool;
 mod recounts;
+mod retry;
+mod sweep;
 mod truth;
 
 pub use edges::Written;

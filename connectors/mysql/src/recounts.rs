@@ -7,8 +7,8 @@ use likewise_core::PostId;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error as Driver};
 
-use crate::error::is_conflict;
 use crate::pool::within;
+use crate::retry::Attempts;
 use crate::{Error, Mysql};
 
 /// For the next transaction alone. In this level `INSERT … SELECT` takes shared next-key locks on the
@@ -38,10 +38,10 @@ impl Mysql {
     pub async fn recount(&self, post: &PostId) -> Result<(), Error> {
         within(DEADLINE, async {
             let mut conn = self.conn().await?;
-            let mut attempt = 1;
+            let mut attempts = Attempts::new(ATTEMPTS);
             loop {
                 match recount(&mut conn, post).await {
-                    Err(error) if attempt < ATTEMPTS && is_conflict(&error) => attempt += 1,
+                    Err(error) if attempts.again(&error) => {}
                     outcome => return outcome,
                 }
             }

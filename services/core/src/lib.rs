@@ -14,6 +14,7 @@ mod fold;
 mod id;
 mod partition;
 mod position;
+mod seq;
 mod time;
 
 pub use admission::{
@@ -30,4 +31,5 @@ pub use fold::{
 pub use id::{InvalidId, PostId, UserId};
 pub use partition::{in_its_partition, mark_key, partition_of};
 pub use position::{BinlogFile, Novelty, Position, Positions, Server};
+pub use seq::{Seq, bare_number};
 pub use time::Micros;

@@ -90,6 +90,8 @@ pub(crate) struct Config {
     pub(crate) mark_interval_ms: u64,
     /// How often marks are set while nobody writes.
     pub(crate) idle_mark_interval_ms: u64,
+    /// How long a row that is not liked remembers its `seq`: no request arrives later than that.
+    pub(crate) seq_retention_s: u64,
     /// A count whose `as_of` is older is stale.
     pub(crate) stale_after_ms: u64,
 
@@ -146,6 +148,8 @@ impl Default for Config {
             // Half of the 200 ms within which a write is promised its mark.
             mark_interval_ms: 100,
             idle_mark_interval_ms: 5_000,
+            // Longer than any queue of a client that was offline should hold a request.
+            seq_retention_s: 7 * 24 * 3600,
             // Six idle marks missed: something stands still.
             stale_after_ms: 30_000,
             // One transaction: far below MongoDB's 16 MiB and 60 s.
@@ -214,6 +218,7 @@ impl Config {
             ("STORE_DEADLINE_MS", self.store_deadline_ms),
             ("MARK_INTERVAL_MS", self.mark_interval_ms),
             ("IDLE_MARK_INTERVAL_MS", self.idle_mark_interval_ms),
+            ("SEQ_RETENTION_S", self.seq_retention_s),
             ("BATCH_RECORDS", self.batch_records),
             ("BATCH_BYTES", self.batch_bytes as u64),
             ("PREFETCH_KIB", u64::from(self.prefetch_kib)),

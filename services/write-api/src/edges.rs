@@ -4,11 +4,12 @@ use axum::Json;
 use axum::extract::State;
 use likewise_core::PostId;
 use likewise_mysql::{Error, Written};
-use likewise_serving::{Id, Kind, NoQuery, PostPath, Problem, User, rfc3339};
+use likewise_serving::{Id, Kind, NoQuery, Parameters, PostPath, Problem, User, rfc3339};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::WriteApi;
+use crate::seq::Numbered;
 
 /// The answer to a like or an unlike.
 #[derive(Debug, Serialize, ToSchema)]
@@ -33,35 +34,35 @@ pub(crate) struct LikedAnswer {
     liked: bool,
 }
 
-/// Like a post. A repeat changes nothing.
+/// Like a post. A repeat changes nothing, nor does a request that arrives after one with a higher `seq`.
 #[utoipa::path(
     put, path = "/v1/posts/{post_id}/like", tag = "likes",
-    params(("post_id" = Id, Path), ("X-User-Id" = Option<Id>, Header)),
+    params(("post_id" = Id, Path), ("X-User-Id" = Option<Id>, Header), Numbered),
     responses((status = 200, body = WriteAnswer)), security(("bearer" = [])),
 )]
 pub(crate) async fn like(
     State(api): State<WriteApi>,
     User(user): User,
     PostPath(post): PostPath,
-    _: NoQuery,
+    Parameters(Numbered { seq }): Parameters<Numbered>,
 ) -> Result<Json<WriteAnswer>, Problem> {
-    let written = api.mysql.like(&user, &post).await;
+    let written = api.mysql.like(&user, &post, seq).await;
     answer(&api, &post, written)
 }
 
-/// Take a like back. A repeat changes nothing.
+/// Take a like back. A repeat changes nothing, nor does a request that arrives after one with a higher `seq`.
 #[utoipa::path(
     delete, path = "/v1/posts/{post_id}/like", tag = "likes",
-    params(("post_id" = Id, Path), ("X-User-Id" = Option<Id>, Header)),
+    params(("post_id" = Id, Path), ("X-User-Id" = Option<Id>, Header), Numbered),
     responses((status = 200, body = WriteAnswer)), security(("bearer" = [])),
 )]
 pub(crate) async fn unlike(
     State(api): State<WriteApi>,
     User(user): User,
     PostPath(post): PostPath,
-    _: NoQuery,
+    Parameters(Numbered { seq }): Parameters<Numbered>,
 ) -> Result<Json<WriteAnswer>, Problem> {
-    let written = api.mysql.unlike(&user, &post).await;
+    let written = api.mysql.unlike(&user, &post, seq).await;
     answer(&api, &post, written)
 }
 

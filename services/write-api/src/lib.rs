@@ -2,6 +2,8 @@
 
 mod edges;
 mod marks;
+mod seq;
+mod work;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +28,8 @@ pub struct Settings {
     pub service_token: String,
     /// The token of operators.
     pub operator_token: Option<String>,
+    /// How long a row that only remembers a `seq` is kept.
+    pub seq_retention: Duration,
     /// How long a call may take.
     pub request_deadline: Duration,
     /// How long after a write its mark may be set.
@@ -101,6 +105,7 @@ pub async fn run(
 
     let mut tasks = Tasks::new(shutdown.clone());
     tasks.spawn("serving HTTP", serve(listener, app, shutdown.clone()));
+    tasks.spawn("sweeping", work::sweep(mysql.clone(), settings.seq_retention, shutdown.clone()));
     tasks.spawn(
         "setting marks",
         marks::keep(
