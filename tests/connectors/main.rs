@@ -1,6 +1,7 @@
 //! The connectors against the real servers, each test in a schema, topic or database of its own.
 
 mod kafka;
+mod lists;
 mod mongodb;
 mod mysql;
 mod schema;

@@ -1,6 +1,7 @@
 //! One stack, spoken to from outside. Each test has posts and users of its own, so they run together.
 
 mod identity;
+mod lists;
 mod log;
 mod problems;
 mod recounts;

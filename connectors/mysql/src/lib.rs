@@ -1,4 +1,4 @@
-//! Edges, marks, migrations and the checks of the settings in MySQL.
+//! Edges, lists, marks, migrations and the checks of the settings in MySQL.
 //!
 //! Calls end within the deadline of their [`Mysql`], migrations and the reading of whole tables aside.
 //! A call that was cut off may still take effect: its outcome is unknown, not failed.
@@ -7,6 +7,7 @@ mod checks;
 mod edges;
 mod error;
 mod history;
+mod lists;
 mod marks;
 mod migrations;
 mod pool;

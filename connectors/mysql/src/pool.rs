@@ -107,6 +107,11 @@ impl Mysql {
         Ok(Conn::new(self.opts.clone()).await?)
     }
 
+    /// How long a call may take.
+    pub(crate) fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
     /// The pool itself, for the migration library.
     pub(crate) fn pool(&self) -> &Pool {
         &self.pool

@@ -13,6 +13,7 @@ mod fingerprint;
 mod fold;
 mod id;
 mod partition;
+mod place;
 mod position;
 mod seq;
 mod time;
@@ -30,6 +31,7 @@ pub use fold::{
 };
 pub use id::{InvalidId, PostId, UserId};
 pub use partition::{in_its_partition, mark_key, partition_of};
+pub use place::Place;
 pub use position::{BinlogFile, Novelty, Position, Positions, Server};
 pub use seq::{Seq, bare_number};
 pub use time::Micros;

@@ -25,6 +25,7 @@ pub(crate) async fn write_api(config: &Config) -> anyhow::Result<ExitCode> {
     let settings = likewise_write_api::Settings {
         service_token: need("SERVICE_TOKEN", config.service_token.as_ref())?.expose().to_owned(),
         operator_token: config.operator_token.as_ref().map(|token| token.expose().to_owned()),
+        cursor_key: need("CURSOR_KEY", config.cursor_key.as_ref())?.expose().to_owned(),
         seq_retention: Duration::from_secs(config.seq_retention_s),
         request_deadline: config.request_deadline(),
         mark_interval: Duration::from_millis(config.mark_interval_ms),
@@ -42,6 +43,7 @@ pub(crate) async fn read_api(config: &Config) -> anyhow::Result<ExitCode> {
     let settings = likewise_read_api::Settings {
         service_token: need("SERVICE_TOKEN", config.service_token.as_ref())?.expose().to_owned(),
         operator_token: config.operator_token.as_ref().map(|token| token.expose().to_owned()),
+        cursor_key: need("CURSOR_KEY", config.cursor_key.as_ref())?.expose().to_owned(),
         topic: CHANGES.to_owned(),
         request_deadline: config.request_deadline(),
         stale_after: Duration::from_millis(config.stale_after_ms),

@@ -1,6 +1,7 @@
 //! The read API: counts out of MongoDB.
 
 mod counts;
+mod likers;
 mod live;
 
 use std::time::Duration;
@@ -9,8 +10,8 @@ use likewise_core::Micros;
 use likewise_mongodb::Store;
 use likewise_mysql::Mysql;
 use likewise_serving::{
-    Callers, Condition, Conditions, HasCallers, Tasks, Telemetry, app, describe, documentation,
-    ready_when, serve,
+    Callers, Condition, Conditions, Cursors, HasCallers, Tasks, Telemetry, app, describe,
+    documentation, ready_when, serve,
 };
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -28,6 +29,8 @@ pub struct Settings {
     pub service_token: String,
     /// The token of operators.
     pub operator_token: Option<String>,
+    /// What cursors are sealed with; all instances of both APIs share it.
+    pub cursor_key: String,
     /// The topic whose changes are counted.
     pub topic: String,
     /// How long a call may take.
@@ -43,6 +46,7 @@ struct ReadApi {
     /// The truth, for what is a user's. Counts never need it.
     mysql: Mysql,
     callers: Callers,
+    cursors: Cursors,
     topic: String,
     stale_after: Duration,
     live: watch::Receiver<Option<Readable>>,
@@ -63,7 +67,7 @@ impl ReadApi {
 }
 
 fn routes() -> OpenApiRouter<ReadApi> {
-    OpenApiRouter::new().routes(routes!(counts::count))
+    OpenApiRouter::new().routes(routes!(counts::count)).routes(routes!(likers::likers))
 }
 
 fn described(document: OpenApi) -> OpenApi {
@@ -96,6 +100,7 @@ pub async fn run(
         store: store.clone(),
         mysql: mysql.clone(),
         callers: Callers::new(&settings.service_token, settings.operator_token.as_deref()),
+        cursors: Cursors::new(&settings.cursor_key),
         topic: settings.topic,
         stale_after: settings.stale_after,
         live,

@@ -15,6 +15,8 @@ pub enum Kind {
     InvalidId,
     /// A query parameter that is unknown, repeated or malformed.
     InvalidQuery,
+    /// A cursor that this list did not make.
+    InvalidCursor,
     /// A call that needs a user, without `X-User-Id`.
     MissingUser,
     /// No token, or none that is known.
@@ -36,7 +38,7 @@ pub enum Kind {
 /// An error as it is sent.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Problem)]
-pub(crate) struct ProblemBody {
+pub struct ProblemBody {
     /// What kind of problem it is: stable, callers may decide by it.
     #[schema(examples("urn:likewise:problem:invalid-id"))]
     r#type: String,
@@ -61,6 +63,7 @@ impl Kind {
         match self {
             Self::InvalidId => (S::BAD_REQUEST, "invalid-id", "The id is not valid"),
             Self::InvalidQuery => (S::BAD_REQUEST, "invalid-query", "The query is not valid"),
+            Self::InvalidCursor => (S::BAD_REQUEST, "invalid-cursor", "The cursor is not valid"),
             Self::MissingUser => (S::BAD_REQUEST, "missing-user", "The call needs a user"),
             Self::Unauthorized => (S::UNAUTHORIZED, "unauthorized", "The caller is not known"),
             Self::Forbidden => (S::FORBIDDEN, "forbidden", "The caller may not do this"),

@@ -2,7 +2,7 @@
 
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
-use likewise_core::PostId;
+use likewise_core::{InvalidId, PostId, UserId};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -12,15 +12,36 @@ use crate::{Kind, Problem};
 #[derive(Clone, Debug)]
 pub struct PostPath(pub PostId);
 
+/// The one user that a path names, `{user_id}`, checked.
+#[derive(Clone, Debug)]
+pub struct UserPath(pub UserId);
+
+async fn id<T, S: Send + Sync>(
+    parts: &mut Parts,
+    state: &S,
+    what: &str,
+    parse: impl Fn(&str) -> Result<T, InvalidId>,
+) -> Result<T, Problem> {
+    let invalid = |why: &str| Problem::new(Kind::InvalidId, format!("the {what} id {why}"));
+    let Path(text) = Path::<String>::from_request_parts(parts, state)
+        .await
+        .map_err(|_| invalid("may hold only letters, digits and -._~:@+="))?;
+    parse(&text).map_err(|error| invalid(&error.to_string()))
+}
+
 impl<S: Send + Sync> FromRequestParts<S> for PostPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let invalid = |why: &str| Problem::new(Kind::InvalidId, format!("the post id {why}"));
-        let Path(text) = Path::<String>::from_request_parts(parts, state)
-            .await
-            .map_err(|_| invalid("may hold only letters, digits and -._~:@+="))?;
-        PostId::parse(&text).map(Self).map_err(|error| invalid(&error.to_string()))
+        id(parts, state, "post", PostId::parse).await.map(Self)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for UserPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        id(parts, state, "user", UserId::parse).await.map(Self)
     }
 }
 

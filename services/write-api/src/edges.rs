@@ -103,7 +103,8 @@ fn answer(
     }))
 }
 
-fn problem(error: Error) -> Problem {
+/// How a caller is told of an error of MySQL.
+pub(crate) fn problem(error: Error) -> Problem {
     match &error {
         Error::Timeout(_) => {
             tracing::warn!(error = &error as &dyn std::error::Error, "a call was cut off");

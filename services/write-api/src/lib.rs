@@ -1,6 +1,7 @@
 //! The write API: likes and unlikes into MySQL, and the marks that tell how fresh the counts are.
 
 mod edges;
+mod likes;
 mod marks;
 mod seq;
 mod work;
@@ -11,8 +12,8 @@ use std::time::Duration;
 use likewise_mongodb::Store;
 use likewise_mysql::Mysql;
 use likewise_serving::{
-    Callers, Condition, Conditions, HasCallers, Tasks, Telemetry, app, describe, documentation,
-    ready_when, serve,
+    Callers, Condition, Conditions, Cursors, HasCallers, Tasks, Telemetry, app, describe,
+    documentation, ready_when, serve,
 };
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -28,6 +29,8 @@ pub struct Settings {
     pub service_token: String,
     /// The token of operators.
     pub operator_token: Option<String>,
+    /// What cursors are sealed with; all instances of both APIs share it.
+    pub cursor_key: String,
     /// How long a row that only remembers a `seq` is kept.
     pub seq_retention: Duration,
     /// How long a call may take.
@@ -45,6 +48,8 @@ struct WriteApi {
     /// Counts, for the answers to writes. A write never needs it.
     store: Store,
     callers: Callers,
+    cursors: Cursors,
+    /// Told of each write, which needs a mark.
     written: Arc<Notify>,
 }
 
@@ -55,7 +60,9 @@ impl HasCallers for WriteApi {
 }
 
 fn routes() -> OpenApiRouter<WriteApi> {
-    OpenApiRouter::new().routes(routes!(edges::like, edges::unlike, edges::liked))
+    OpenApiRouter::new()
+        .routes(routes!(edges::like, edges::unlike, edges::liked))
+        .routes(routes!(likes::likes))
 }
 
 fn described(document: OpenApi) -> OpenApi {
@@ -87,6 +94,7 @@ pub async fn run(
         mysql: mysql.clone(),
         store,
         callers: Callers::new(&settings.service_token, settings.operator_token.as_deref()),
+        cursors: Cursors::new(&settings.cursor_key),
         written: Arc::default(),
     };
     let readiness = {
