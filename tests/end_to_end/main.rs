@@ -1,5 +1,6 @@
 //! One stack, spoken to from outside. Each test has posts and users of its own, so they run together.
 
+mod deletions;
 mod identity;
 mod lists;
 mod log;

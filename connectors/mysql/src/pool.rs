@@ -104,7 +104,12 @@ impl Mysql {
 
     /// A connection outside the pool, without a deadline: whatever state it takes on ends with it.
     pub(crate) async fn own_connection(&self) -> Result<Conn, Error> {
-        Ok(Conn::new(self.opts.clone()).await?)
+        Ok(self.unpooled().await?)
+    }
+
+    /// The same, for a call that has a deadline.
+    pub(crate) async fn unpooled(&self) -> Result<Conn, Driver> {
+        Conn::new(self.opts.clone()).await
     }
 
     /// How long a call may take.

@@ -12,6 +12,9 @@ const EDGES: &str = "DELETE /*+ INDEX(post_likes oldest_by_state) */ FROM post_l
      WHERE liked = FALSE AND liked_at < UTC_TIMESTAMP(6) - INTERVAL ? SECOND
      ORDER BY liked_at LIMIT ?";
 
+const RECEIPTS: &str = "DELETE FROM deletions
+     WHERE done_at < UTC_TIMESTAMP(6) - INTERVAL ? SECOND ORDER BY done_at LIMIT ?";
+
 const ATTEMPTS: u32 = 8;
 
 impl Mysql {
@@ -19,6 +22,11 @@ impl Mysql {
     /// with a lower `seq` that arrives later than that is taken for the first. Answers with how many.
     pub async fn sweep_edges(&self, retention: Duration, limit: u32) -> Result<u64, Error> {
         self.sweep(EDGES, retention, limit).await
+    }
+
+    /// Removes up to `limit` receipts of deletions that were done before `retention`.
+    pub async fn sweep_receipts(&self, retention: Duration, limit: u32) -> Result<u64, Error> {
+        self.sweep(RECEIPTS, retention, limit).await
     }
 
     async fn sweep(&self, what: &str, retention: Duration, limit: u32) -> Result<u64, Error> {

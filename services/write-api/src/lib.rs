@@ -1,5 +1,6 @@
 //! The write API: likes and unlikes into MySQL, and the marks that tell how fresh the counts are.
 
+mod deletions;
 mod edges;
 mod likes;
 mod marks;
@@ -51,6 +52,8 @@ struct WriteApi {
     cursors: Cursors,
     /// Told of each write, which needs a mark.
     written: Arc<Notify>,
+    /// Told of each deletion that was asked for.
+    deletions: Arc<Notify>,
 }
 
 impl HasCallers for WriteApi {
@@ -62,7 +65,9 @@ impl HasCallers for WriteApi {
 fn routes() -> OpenApiRouter<WriteApi> {
     OpenApiRouter::new()
         .routes(routes!(edges::like, edges::unlike, edges::liked))
-        .routes(routes!(likes::likes))
+        .routes(routes!(likes::likes, deletions::of_user))
+        .routes(routes!(deletions::of_post))
+        .routes(routes!(deletions::deletion))
 }
 
 fn described(document: OpenApi) -> OpenApi {
@@ -96,6 +101,7 @@ pub async fn run(
         callers: Callers::new(&settings.service_token, settings.operator_token.as_deref()),
         cursors: Cursors::new(&settings.cursor_key),
         written: Arc::default(),
+        deletions: Arc::default(),
     };
     let readiness = {
         let (mysql, met) = (mysql.clone(), conditions.met());
@@ -113,6 +119,10 @@ pub async fn run(
 
     let mut tasks = Tasks::new(shutdown.clone());
     tasks.spawn("serving HTTP", serve(listener, app, shutdown.clone()));
+    tasks.spawn(
+        "working deletions off",
+        work::delete(mysql.clone(), api.deletions, api.written.clone(), shutdown.clone()),
+    );
     tasks.spawn("sweeping", work::sweep(mysql.clone(), settings.seq_retention, shutdown.clone()));
     tasks.spawn(
         "setting marks",
