@@ -125,11 +125,19 @@ mod tests {
         for place in [place("p1"), place("é "), Place { liked_at: Micros(-1), ..place("x") }] {
             let mut found = vec![place.clone(), place.clone()];
             let cursor = cursors.cut(LIST, &mut found, 1).expect("one follows");
-            assert_eq!(found, [place.clone()]);
+            assert_eq!((found.len(), &found[0]), (1, &place));
             assert_eq!(cursors.open(LIST, Some(&cursor)), Ok(Some(place)));
         }
         assert_eq!(cursors.open(LIST, None), Ok(None));
         assert_eq!(cursors.cut(LIST, &mut vec![place("p1")], 1), None, "nothing follows");
+    }
+
+    /// As the documents describe it.
+    #[test]
+    fn a_cursor_has_56_to_396_characters() {
+        let cursors = Cursors::new(KEY);
+        let length = |id: &str| cursors.write(LIST, &place(id)).len();
+        assert_eq!((length("x"), length(&"\u{10348}".repeat(64))), (56, 396));
     }
 
     /// P2

@@ -198,3 +198,25 @@ async fn counted_up_to(api: &WriteApi) -> Option<Option<Micros>> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use likewise_core::{PostId, UserId};
+
+    use super::*;
+
+    #[test]
+    fn a_user_may_delete_their_own_likes_and_no_post_s() {
+        let (ann, ben) = (UserId::from_log("ann"), UserId::from_log("ben"));
+        let (of_ann, of_post) =
+            (Subject::User(ann.clone()), Subject::Post(PostId::from_log("ann")));
+        for (caller, may_user, may_post) in [
+            (Caller::Service, true, true),
+            (Caller::Operator, true, true),
+            (Caller::User(ann), true, false),
+            (Caller::User(ben), false, false),
+        ] {
+            assert_eq!((may(&caller, &of_ann), may(&caller, &of_post)), (may_user, may_post));
+        }
+    }
+}

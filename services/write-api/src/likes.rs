@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use likewise_core::Place;
+use likewise_core::{Place, UserId};
 use likewise_serving::{
     Caller, Id, Kind, List, Page, Parameters, Problem, ProblemBody, UserPath, rfc3339,
 };
@@ -57,12 +57,7 @@ pub(crate) async fn likes(
     UserPath(user): UserPath,
     Parameters(page): Parameters<Page>,
 ) -> Result<Json<LikesPage>, Problem> {
-    let may = match caller {
-        Caller::Service => true,
-        Caller::User(own) => own == user,
-        Caller::Operator => false,
-    };
-    if !may {
+    if !may(&caller, &user) {
         return Err(Problem::new(
             Kind::Forbidden,
             "a user's likes are for that user and for app servers",
@@ -75,4 +70,24 @@ pub(crate) async fn likes(
     let mut found = found.map_err(problem)?;
     let next_cursor = api.cursors.cut(list, &mut found, page.limit);
     Ok(Json(LikesPage { items: found.into_iter().map(Like::from).collect(), next_cursor }))
+}
+
+fn may(caller: &Caller, user: &UserId) -> bool {
+    match caller {
+        Caller::Service => true,
+        Caller::User(own) => own == user,
+        Caller::Operator => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_likes_of_a_user_are_for_that_user_and_for_app_servers() {
+        let (ann, ben) = (UserId::from_log("ann"), UserId::from_log("ben"));
+        assert!(may(&Caller::Service, &ann) && may(&Caller::User(ann.clone()), &ann));
+        assert!(!may(&Caller::Operator, &ann) && !may(&Caller::User(ben), &ann));
+    }
 }
