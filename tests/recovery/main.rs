@@ -1,8 +1,9 @@
-//! What puts every count in doubt, and the one command that ends it. Each of these disturbs the whole stack,
-//! so they run one after the other.
+//! What puts every count in doubt, and the one command that ends it; what callers notice of a part that is
+//! away; what was killed half done. Each of these disturbs the whole stack, so they run one after the other.
 
 mod another_log;
 mod away;
+mod deletion;
 mod doubt;
 
 use std::sync::LazyLock;

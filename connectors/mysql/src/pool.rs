@@ -39,6 +39,10 @@ const SETUP: [&str; 3] = [
     "SET SESSION time_zone = '+00:00'",
 ];
 
+/// Fails where the newest table is missing.
+const MIGRATED: &str = "SELECT COUNT(*) FROM partition_marks
+     WHERE NOT EXISTS (SELECT 1 FROM deletions WHERE FALSE)";
+
 impl Mysql {
     /// Checks the settings. Opens no connection.
     pub fn new(settings: &PoolSettings) -> Result<Self, Error> {
@@ -65,7 +69,7 @@ impl Mysql {
     pub async fn ready(&self) -> Result<(), Error> {
         let count = async {
             let mut conn = self.conn().await?;
-            conn.query_first("SELECT COUNT(*) FROM partition_marks").await
+            conn.query_first(MIGRATED).await
         };
         match self.within::<Option<u64>>(count).await {
             Ok(Some(1..)) => Ok(()),

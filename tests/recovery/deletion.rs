@@ -1,0 +1,46 @@
+//! A deletion whose worker is killed.
+
+use std::time::Duration;
+
+use likewise_tests::{Api, Oracle, eventually, fresh, pid_of, start_what_is_missing};
+use mysql_async::prelude::Queryable as _;
+use reqwest::Method;
+use tokio::process::Command;
+
+use crate::STACK;
+
+/// W10: the write API dies by `kill -9` with a deletion half done.
+#[tokio::test]
+async fn a_deletion_goes_on_where_a_killed_write_api_left_it() {
+    let _alone = STACK.lock().await;
+    let (api, oracle, post) = (Api::new(), Oracle::new(), fresh("post"));
+    let mut conn = oracle.mysql().await;
+    conn.query_drop("SET SESSION cte_max_recursion_depth = 30000").await.expect("it is set");
+    let likes = "INSERT INTO post_likes (user_id, post_id, liked, liked_at)
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000)
+         SELECT CONCAT('user', i), ?, TRUE, UTC_TIMESTAMP(6) FROM n";
+    conn.exec_drop(likes, (&post,)).await.expect("MySQL inserts");
+
+    let asked = api.as_service(Method::DELETE, &format!("W/v1/posts/{post}/likes"), &[]).await;
+    let id = asked.json["id"].as_str().expect("an id");
+    let receipt = async |api: &Api| {
+        api.as_service(Method::GET, &format!("W/v1/deletions/{id}"), &[]).await.json
+    };
+    eventually("some are deleted", Duration::from_secs(30), async || {
+        (receipt(&api).await["edges"].as_u64()? > 0).then_some(())
+    })
+    .await;
+    let killed = Command::new("kill").args(["-9", &pid_of("write-api")]).status().await;
+    assert!(killed.expect("kill starts").success());
+    let left = oracle.likes(&post).await;
+    assert!(left > 0, "it was done before it could be killed");
+    start_what_is_missing().await;
+
+    let done = eventually("it is done and counted", Duration::from_secs(60), async || {
+        let receipt = receipt(&api).await;
+        (receipt["counted"] == true).then_some(receipt)
+    })
+    .await;
+    assert_eq!((&done["state"], &done["edges"]), (&"done".into(), &30_000.into()), "{done}");
+    assert_eq!(oracle.agrees(&[&post]).await, [0]);
+}
