@@ -116,8 +116,7 @@ pub(crate) fn progress(checkpoint: &Checkpoint) -> Result<Document, Error> {
 impl CheckpointDocument {
     pub(crate) fn checkpoint(&self) -> Result<Checkpoint, Error> {
         let last_record = self.last_record.map(u32::try_from).transpose().map_err(malformed)?;
-        let positions =
-            self.positions.iter().map(PositionDocument::read).collect::<Result<_, _>>()?;
+        let positions = read_positions(&self.positions)?;
         Ok(Checkpoint {
             next_offset: self.next_offset,
             last_record: last_record.map(Fingerprint),
@@ -138,7 +137,11 @@ fn mark_documents(marks: &BTreeMap<SourceName, Micros>) -> Vec<MarkDocument> {
     marks.iter().map(document).collect()
 }
 
-fn read_marks(documents: &[MarkDocument]) -> BTreeMap<SourceName, Micros> {
+pub(crate) fn read_positions(documents: &[PositionDocument]) -> Result<Positions, Error> {
+    documents.iter().map(PositionDocument::read).collect()
+}
+
+pub(crate) fn read_marks(documents: &[MarkDocument]) -> BTreeMap<SourceName, Micros> {
     let mark = |mark: &MarkDocument| (SourceName(mark.source.as_str().into()), Micros(mark.at));
     documents.iter().map(mark).collect()
 }
