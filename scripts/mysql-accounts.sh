@@ -23,6 +23,8 @@ echo "CREATE DATABASE IF NOT EXISTS likewise CHARACTER SET utf8mb4;"
 # The roles: rows only. No DDL, so no TRUNCATE, which would empty a table without a change for each row.
 account likewise "$MYSQL_APP_PASSWORD"
 echo "GRANT SELECT, INSERT, UPDATE, DELETE ON likewise.* TO 'likewise'@'%';"
+# And the names of its own transactions, by which the answer to a like knows whether its count has it already.
+echo "GRANT SELECT ON performance_schema.events_transactions_history TO 'likewise'@'%';"
 
 # Migrations and an operator's checks: everything in this database; elsewhere only to look at the server's state
 # (PROCESS: is the connector's binlog thread there; REPLICATION CLIENT: where the binlog stands).

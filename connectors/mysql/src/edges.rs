@@ -5,10 +5,10 @@ use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error as Driver};
 
 use crate::retry::Attempts;
-use crate::{Error, Mysql};
+use crate::{Error, Gtid, Mysql};
 
 /// The outcome of a like or an unlike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Whether the user likes the post after the call.
     pub liked: bool,
@@ -16,6 +16,8 @@ pub struct Written {
     pub changed: bool,
     /// MySQL's clock after the commit: a count whose `as_of` is not before it includes the edge.
     pub written_at: Micros,
+    /// The transaction that flipped it, where this call did and MySQL tells.
+    pub transaction: Option<Gtid>,
 }
 
 /// How often a statement is run that meets deadlocks.
@@ -45,11 +47,6 @@ const UNLIKE: &str =
 /// A row that carries a `seq` stays, so that an older request that arrives late cannot win.
 const UNLIKE_NUMBERED: &str = "UPDATE post_likes SET liked = FALSE, liked_at = UTC_TIMESTAMP(6)
      WHERE user_id = ? AND post_id = ? AND liked AND seq IS NOT NULL";
-
-/// Never before a mark that was committed earlier, also when the clock was set back.
-const WRITTEN_AT: &str = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01',
-       GREATEST(UTC_TIMESTAMP(6), COALESCE(MAX(at) + INTERVAL 1 MICROSECOND, UTC_TIMESTAMP(6))))
-     FROM partition_marks";
 
 const LIKED: &str = "SELECT liked FROM post_likes WHERE user_id = ? AND post_id = ?";
 
@@ -104,9 +101,8 @@ impl Mysql {
                     decided => break decided?,
                 }
             };
-            let written_at: Option<i64> = conn.query_first(WRITTEN_AT).await?;
-            let written_at = Micros(written_at.expect("an aggregate has one row"));
-            Ok(Written { liked, changed, written_at })
+            let (written_at, transaction) = self.committed(&mut conn, changed).await?;
+            Ok(Written { liked, changed, written_at, transaction })
         })
         .await
     }

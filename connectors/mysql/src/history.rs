@@ -31,6 +31,14 @@ const EXECUTED: &str = "SELECT GTID_SUBSET(?, @@GLOBAL.gtid_executed)
      OR (? <> @@GLOBAL.server_uuid AND LOCATE(?, @@GLOBAL.gtid_executed) = 0)";
 
 impl Gtid {
+    /// Reads one as MySQL writes it.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (server, rest) = text.split_once(':')?;
+        let (tag, number) = rest.rsplit_once(':').unwrap_or(("", rest));
+        let uuid = u128::from_str_radix(&server.replace('-', ""), 16).ok()?;
+        Some(Self { uuid, tag: tag.to_owned(), number: number.parse().ok()? })
+    }
+
     /// The UUID as MySQL writes it.
     fn server(&self) -> String {
         let uuid = format!("{:032x}", self.uuid);
@@ -70,7 +78,11 @@ mod tests {
         let text = "0041b9b3-0001-0002-0003-0123456789ab";
         let plain = Gtid { uuid, tag: String::new(), number: 11 };
         assert_eq!(plain.to_string(), format!("{text}:11"));
-        let tagged = Gtid { tag: "import".into(), ..plain };
+        let tagged = Gtid { tag: "import".into(), ..plain.clone() };
         assert_eq!(tagged.to_string(), format!("{text}:import:11"));
+        for gtid in [plain, tagged] {
+            assert_eq!(Gtid::parse(&gtid.to_string()), Some(gtid));
+        }
+        assert_eq!(Gtid::parse("AUTOMATIC"), None);
     }
 }

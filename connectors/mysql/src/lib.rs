@@ -4,10 +4,12 @@
 //! A call that was cut off may still take effect: its outcome is unknown, not failed.
 
 mod checks;
+mod committed;
 mod deletions;
 mod edges;
 mod error;
 mod history;
+mod liked;
 mod lists;
 mod marks;
 mod migrations;

@@ -1,6 +1,8 @@
 //! The connections, and the deadline that every call has.
 
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable as _;
@@ -25,6 +27,8 @@ pub struct Mysql {
     opts: Opts,
     pool: Pool,
     deadline: Duration,
+    /// Whether the account may know the names of its transactions, as far as was tried.
+    pub(crate) tells_gtids: Arc<AtomicBool>,
 }
 
 /// How old a connection may become.
@@ -62,7 +66,8 @@ impl Mysql {
             .setup(SETUP.map(String::from).to_vec())
             .pool_opts(pool_opts);
         let opts = Opts::from(opts);
-        Ok(Self { pool: Pool::new(opts.clone()), opts, deadline: settings.deadline })
+        let tells_gtids = Arc::new(AtomicBool::new(true));
+        Ok(Self { pool: Pool::new(opts.clone()), opts, deadline: settings.deadline, tells_gtids })
     }
 
     /// Checks that MySQL answers and that the migrations have run.
