@@ -94,6 +94,16 @@ pub(crate) struct Config {
     pub(crate) seq_retention_s: u64,
     /// A count whose `as_of` is older is stale.
     pub(crate) stale_after_ms: u64,
+    /// For how long a count that was read serves others who ask; 0 reads for each.
+    pub(crate) count_cache_ms: u64,
+    /// How many counts a process keeps at most.
+    pub(crate) count_cache_entries: u64,
+    /// How long a count waits for the `min_as_of` that its caller asks for.
+    pub(crate) min_as_of_wait_ms: u64,
+    /// How long the answer to a write waits for the post's count.
+    pub(crate) own_count_wait_ms: u64,
+    /// How many callers a process keeps told of counts at most.
+    pub(crate) stream_listeners: usize,
 
     /// When a batch is full: records, bytes, and how long it may gather.
     pub(crate) batch_records: u64,
@@ -152,6 +162,16 @@ impl Default for Config {
             seq_retention_s: 7 * 24 * 3600,
             // Six idle marks missed: something stands still.
             stale_after_ms: 30_000,
+            // A viral post costs one read a second and process, and nobody sees the second.
+            count_cache_ms: 1_000,
+            // About 100 bytes each: what is read now and then is read again.
+            count_cache_entries: 200_000,
+            // A like is counted within a fraction of it, unless something stands still.
+            min_as_of_wait_ms: 1_000,
+            // The heart must not wait for the number beside it.
+            own_count_wait_ms: 200,
+            // A socket and a few KiB each.
+            stream_listeners: 10_000,
             // One transaction: far below MongoDB's 16 MiB and 60 s.
             batch_records: 10_000,
             batch_bytes: 8 << 20,
@@ -219,6 +239,9 @@ impl Config {
             ("MARK_INTERVAL_MS", self.mark_interval_ms),
             ("IDLE_MARK_INTERVAL_MS", self.idle_mark_interval_ms),
             ("SEQ_RETENTION_S", self.seq_retention_s),
+            ("COUNT_CACHE_ENTRIES", self.count_cache_entries),
+            ("OWN_COUNT_WAIT_MS", self.own_count_wait_ms),
+            ("STREAM_LISTENERS", self.stream_listeners as u64),
             ("BATCH_RECORDS", self.batch_records),
             ("BATCH_BYTES", self.batch_bytes as u64),
             ("PREFETCH_KIB", u64::from(self.prefetch_kib)),
@@ -231,6 +254,16 @@ impl Config {
             problems.push(format!(
                 "{PREFIX}STORE_DEADLINE_MS must be below {PREFIX}REQUEST_DEADLINE_MS, or the caller never hears what was away"
             ));
+        }
+        for (name, wait) in [
+            ("MIN_AS_OF_WAIT_MS", self.min_as_of_wait_ms),
+            ("OWN_COUNT_WAIT_MS", self.own_count_wait_ms),
+        ] {
+            if wait >= self.request_deadline_ms {
+                problems.push(format!(
+                    "{PREFIX}{name} must be below {PREFIX}REQUEST_DEADLINE_MS, or the wait ends in no answer"
+                ));
+            }
         }
         if self.batch_records > MAX_BATCH_RECORDS || self.batch_bytes > MAX_BATCH_BYTES {
             problems.push(format!(

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use likewise_aggregator::BatchLimits;
 use likewise_connect::Connect;
 use likewise_kafka::{Bounds, CHANGES, ChangeLogSettings};
-use likewise_mongodb::{Store, StoreSettings};
+use likewise_mongodb::{CountReader, ReaderSettings, Store, StoreSettings};
 use likewise_mysql::{Mysql, PoolSettings};
 use likewise_serving::{Telemetry, shutdown_on_signal};
 use tokio::net::TcpListener;
@@ -20,6 +20,8 @@ const FIRST_GENERATION: i64 = 1;
 /// The consumer group of the first generation.
 const GROUP: &str = "likewise-aggregator";
 const MONGODB_DATABASE: &str = "likewise";
+/// How long a reader of counts waits for MongoDB: it answers in a few milliseconds, or is away.
+const COUNT_PATIENCE: Duration = Duration::from_secs(1);
 
 pub(crate) async fn write_api(config: &Config) -> anyhow::Result<ExitCode> {
     let settings = likewise_write_api::Settings {
@@ -30,12 +32,14 @@ pub(crate) async fn write_api(config: &Config) -> anyhow::Result<ExitCode> {
         request_deadline: config.request_deadline(),
         mark_interval: Duration::from_millis(config.mark_interval_ms),
         idle_mark_interval: Duration::from_millis(config.idle_mark_interval_ms),
+        own_count_wait: Duration::from_millis(config.own_count_wait_ms),
     };
     let mysql = mysql(config)?;
     let store = store(config).await?;
+    let reader = reader(config, &store);
     let (telemetry, listener) = start(config, config.write_api_listen).await?;
     let shutdown = shutdown_on_signal()?;
-    likewise_write_api::run(settings, mysql, store, listener, &telemetry, shutdown).await?;
+    likewise_write_api::run(settings, mysql, store, reader, listener, &telemetry, shutdown).await?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -44,15 +48,16 @@ pub(crate) async fn read_api(config: &Config) -> anyhow::Result<ExitCode> {
         service_token: need("SERVICE_TOKEN", config.service_token.as_ref())?.expose().to_owned(),
         operator_token: config.operator_token.as_ref().map(|token| token.expose().to_owned()),
         cursor_key: need("CURSOR_KEY", config.cursor_key.as_ref())?.expose().to_owned(),
-        topic: CHANGES.to_owned(),
         request_deadline: config.request_deadline(),
-        stale_after: Duration::from_millis(config.stale_after_ms),
+        min_as_of_wait: Duration::from_millis(config.min_as_of_wait_ms),
+        stream_listeners: config.stream_listeners,
     };
     let store = store(config).await?;
+    let reader = reader(config, &store);
     let mysql = mysql(config)?;
     let (telemetry, listener) = start(config, config.read_api_listen).await?;
     let shutdown = shutdown_on_signal()?;
-    likewise_read_api::run(settings, store, mysql, listener, &telemetry, shutdown).await?;
+    likewise_read_api::run(settings, store, reader, mysql, listener, &telemetry, shutdown).await?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -129,6 +134,18 @@ pub(crate) async fn store(config: &Config) -> anyhow::Result<Store> {
         deadline: config.store_deadline(),
     };
     Store::new(&settings).await.context("LIKEWISE_MONGODB_URI cannot be used")
+}
+
+/// Counts, for APIs.
+fn reader(config: &Config, store: &Store) -> CountReader {
+    let settings = ReaderSettings {
+        topic: CHANGES.to_owned(),
+        fresh_for: Duration::from_millis(config.count_cache_ms),
+        entries: config.count_cache_entries,
+        patience: COUNT_PATIENCE,
+        stale_after: Duration::from_millis(config.stale_after_ms),
+    };
+    CountReader::new(store.clone(), settings)
 }
 
 async fn start(config: &Config, listen: SocketAddr) -> anyhow::Result<(Telemetry, TcpListener)> {

@@ -1,26 +1,26 @@
-//! The read API: counts out of MongoDB.
+//! The read API: counts out of MongoDB, and what a user likes out of MySQL.
 
 mod counts;
+mod feed;
 mod likers;
-mod live;
+mod query;
+mod stream;
 
 use std::time::Duration;
 
-use likewise_core::Micros;
-use likewise_mongodb::Store;
+use likewise_mongodb::{CountReader, Store};
 use likewise_mysql::Mysql;
 use likewise_serving::{
     Callers, Condition, Conditions, Cursors, HasCallers, Tasks, Telemetry, app, describe,
     documentation, ready_when, serve,
 };
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::live::Readable;
+use crate::stream::Streams;
 
 /// What the role needs to know.
 #[derive(Clone, Debug)]
@@ -31,25 +31,24 @@ pub struct Settings {
     pub operator_token: Option<String>,
     /// What cursors are sealed with; all instances of both APIs share it.
     pub cursor_key: String,
-    /// The topic whose changes are counted.
-    pub topic: String,
     /// How long a call may take.
     pub request_deadline: Duration,
-    /// A count whose `as_of` is older than this is stale.
-    pub stale_after: Duration,
+    /// How long a count waits for the `min_as_of` that its caller asks for.
+    pub min_as_of_wait: Duration,
+    /// How many callers are kept told of counts at most.
+    pub stream_listeners: usize,
 }
 
 /// What the handlers share.
 #[derive(Clone)]
 struct ReadApi {
-    store: Store,
+    reader: CountReader,
     /// The truth, for what is a user's. Counts never need it.
     mysql: Mysql,
     callers: Callers,
     cursors: Cursors,
-    topic: String,
-    stale_after: Duration,
-    live: watch::Receiver<Option<Readable>>,
+    min_as_of_wait: Duration,
+    streams: Streams,
 }
 
 impl HasCallers for ReadApi {
@@ -58,16 +57,13 @@ impl HasCallers for ReadApi {
     }
 }
 
-impl ReadApi {
-    /// Whether an `as_of` is too old to be trusted.
-    fn is_old(&self, as_of: Option<Micros>, now: Micros) -> bool {
-        let limit = i64::try_from(self.stale_after.as_micros()).unwrap_or(i64::MAX);
-        as_of.is_none_or(|as_of| now.0.saturating_sub(as_of.0) > limit)
-    }
-}
-
 fn routes() -> OpenApiRouter<ReadApi> {
-    OpenApiRouter::new().routes(routes!(counts::count)).routes(routes!(likers::likers))
+    OpenApiRouter::new()
+        .routes(routes!(counts::count))
+        .routes(routes!(counts::counts))
+        .routes(routes!(feed::feed))
+        .routes(routes!(stream::stream))
+        .routes(routes!(likers::likers))
 }
 
 fn described(document: OpenApi) -> OpenApi {
@@ -83,6 +79,7 @@ pub fn openapi() -> OpenApi {
 pub async fn run(
     settings: Settings,
     store: Store,
+    reader: CountReader,
     mysql: Mysql,
     listener: TcpListener,
     telemetry: &Telemetry,
@@ -95,24 +92,23 @@ pub async fn run(
         |store| async move { store.check().await },
     )])
     .await?;
-    let (publish, live) = watch::channel(None);
+    let streams = Streams::new(settings.stream_listeners, shutdown.clone());
     let api = ReadApi {
-        store: store.clone(),
+        reader: reader.clone(),
         mysql: mysql.clone(),
         callers: Callers::new(&settings.service_token, settings.operator_token.as_deref()),
         cursors: Cursors::new(&settings.cursor_key),
-        topic: settings.topic,
-        stale_after: settings.stale_after,
-        live,
+        min_as_of_wait: settings.min_as_of_wait,
+        streams: streams.clone(),
     };
     let readiness = {
-        let (api, met) = (api.clone(), conditions.met());
+        let (reader, met) = (reader.clone(), conditions.met());
         ready_when(move || {
-            let (api, met) = (api.clone(), met.clone());
+            let (store, reader, met) = (store.clone(), reader.clone(), met.clone());
             async move {
                 met.ready()?;
-                api.store.ping().await.map_err(|error| error.to_string())?;
-                api.live.borrow().map(drop).ok_or_else(|| live::NO_GENERATION.to_owned())
+                store.ping().await.map_err(|error| error.to_string())?;
+                reader.ready().map_err(|error| error.to_string())
             }
         })
     };
@@ -122,7 +118,12 @@ pub async fn run(
 
     let mut tasks = Tasks::new(shutdown.clone());
     tasks.spawn("serving HTTP", serve(listener, app, shutdown.clone()));
-    tasks.spawn("watching the live generation", live::watch(store, publish, shutdown.clone()));
+    let kept = reader.clone().keep(shutdown.clone());
+    tasks.spawn("watching the counts", async move {
+        kept.await;
+        Ok(())
+    });
+    tasks.spawn("telling listeners", streams.keep(reader));
     tasks.spawn("checking the settings of MongoDB", conditions.keep(shutdown));
     let outcome = tasks.join().await;
     mysql.close().await;

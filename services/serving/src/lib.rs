@@ -27,4 +27,4 @@ pub use request::{NoQuery, Parameters, PostPath, UserPath};
 pub use server::{serve, shutdown_on_signal};
 pub use tasks::Tasks;
 pub use telemetry::{LogFormat, Telemetry};
-pub use time::{now, rfc3339};
+pub use time::{now, parse_rfc3339, rfc3339};

@@ -10,6 +10,15 @@ pub fn rfc3339(at: Micros) -> String {
     timestamp.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
 
+/// Reads a time of RFC 3339, to the microsecond; none where it is not one.
+pub fn parse_rfc3339(text: &str) -> Option<Micros> {
+    // The library reads more of ISO 8601 than callers are promised.
+    let separated = text.as_bytes().get(10).is_some_and(|byte| byte.eq_ignore_ascii_case(&b'T'));
+    let whole = text.len() >= "2026-11-30T07:52:12Z".len() && separated;
+    let timestamp: Timestamp = text.parse().ok().filter(|_| whole)?;
+    Some(Micros(timestamp.as_microsecond()))
+}
+
 /// This machine's clock.
 pub fn now() -> Micros {
     Micros(Timestamp::now().as_microsecond())
@@ -23,5 +32,23 @@ mod tests {
     fn times_have_six_digits_also_where_they_are_zero() {
         assert_eq!(rfc3339(Micros(1_795_990_384_000_000)), "2026-11-29T22:13:04.000000Z");
         assert_eq!(rfc3339(Micros(1_795_990_384_247_557)), "2026-11-29T22:13:04.247557Z");
+    }
+
+    #[test]
+    fn a_time_is_read_as_it_was_written_and_nothing_else_is() {
+        let at = Micros(1_795_990_384_247_557);
+        assert_eq!(parse_rfc3339(&rfc3339(at)), Some(at));
+        assert_eq!(parse_rfc3339("2026-11-29T23:13:04.247557+01:00"), Some(at));
+        for text in [
+            "",
+            "x",
+            "2026-11-29",
+            "2026-11-29T22:13Z",
+            "2026-11-29 22:13:04Z",
+            "1",
+            "2026-02-30T00:00:00Z",
+        ] {
+            assert_eq!(parse_rfc3339(text), None, "{text}");
+        }
     }
 }

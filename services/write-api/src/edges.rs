@@ -2,13 +2,14 @@
 
 use axum::Json;
 use axum::extract::State;
-use likewise_core::PostId;
+use likewise_core::{PostId, UserId};
 use likewise_mysql::{Error, Written};
 use likewise_serving::{Id, Kind, NoQuery, Parameters, PostPath, Problem, User, rfc3339};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::WriteApi;
+use crate::own_count::OwnCount;
 use crate::seq::Numbered;
 
 /// The answer to a like or an unlike.
@@ -19,9 +20,14 @@ pub(crate) struct WriteAnswer {
     liked: bool,
     /// Whether this call flipped it.
     changed: bool,
-    /// The post's count; null while it is not read here.
+    /// The post's count, which includes this call and every like that was committed before `as_of`; null
+    /// where it could not be read.
+    #[schema(examples(42))]
     count: Option<u64>,
+    /// That of the count.
+    #[schema(format = DateTime, examples("2026-11-30T07:52:12.000001Z"))]
     as_of: Option<String>,
+    /// The count is old, in doubt, or may not include this call.
     stale: bool,
     /// MySQL's clock after the commit.
     written_at: String,
@@ -47,7 +53,7 @@ pub(crate) async fn like(
     Parameters(Numbered { seq }): Parameters<Numbered>,
 ) -> Result<Json<WriteAnswer>, Problem> {
     let written = api.mysql.like(&user, &post, seq).await;
-    answer(&api, &post, written)
+    answer(&api, &user, &post, written).await
 }
 
 /// Take a like back. A repeat changes nothing, nor does a request that arrives after one with a higher `seq`.
@@ -63,7 +69,7 @@ pub(crate) async fn unlike(
     Parameters(Numbered { seq }): Parameters<Numbered>,
 ) -> Result<Json<WriteAnswer>, Problem> {
     let written = api.mysql.unlike(&user, &post, seq).await;
-    answer(&api, &post, written)
+    answer(&api, &user, &post, written).await
 }
 
 /// Whether the user likes the post, from the truth.
@@ -82,8 +88,9 @@ pub(crate) async fn liked(
     Ok(Json(LikedAnswer { post_id: post.to_string(), liked }))
 }
 
-fn answer(
+async fn answer(
     api: &WriteApi,
+    user: &UserId,
     post: &PostId,
     written: Result<Written, Error>,
 ) -> Result<Json<WriteAnswer>, Problem> {
@@ -92,13 +99,14 @@ fn answer(
     let written = written.map_err(problem)?;
     metrics::counter!("likewise_writes_total", "changed" => if written.changed { "true" } else { "false" })
         .increment(1);
+    let OwnCount { count, as_of, stale } = api.counts.of(user, post, &written).await;
     Ok(Json(WriteAnswer {
         post_id: post.to_string(),
         liked: written.liked,
         changed: written.changed,
-        count: None,
-        as_of: None,
-        stale: true,
+        count,
+        as_of: as_of.map(rfc3339),
+        stale,
         written_at: rfc3339(written.written_at),
     }))
 }

@@ -4,13 +4,14 @@ mod deletions;
 mod edges;
 mod likes;
 mod marks;
+mod own_count;
 mod seq;
 mod work;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use likewise_mongodb::Store;
+use likewise_mongodb::{CountReader, Store};
 use likewise_mysql::Mysql;
 use likewise_serving::{
     Callers, Condition, Conditions, Cursors, HasCallers, Tasks, Telemetry, app, describe,
@@ -22,6 +23,8 @@ use tokio_util::sync::CancellationToken;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+
+use crate::own_count::OwnCounts;
 
 /// What the role needs to know.
 #[derive(Clone, Debug)]
@@ -40,14 +43,18 @@ pub struct Settings {
     pub mark_interval: Duration,
     /// How often marks are set while nobody writes.
     pub idle_mark_interval: Duration,
+    /// How long the answer to a write waits for the post's count.
+    pub own_count_wait: Duration,
 }
 
 /// What the handlers share.
 #[derive(Clone)]
 struct WriteApi {
     mysql: Mysql,
-    /// Counts, for the answers to writes. A write never needs it.
+    /// For the receipts of deletions.
     store: Store,
+    /// For the answers to writes. A write never needs them.
+    counts: Arc<OwnCounts>,
     callers: Callers,
     cursors: Cursors,
     /// Told of each write, which needs a mark.
@@ -84,6 +91,7 @@ pub async fn run(
     settings: Settings,
     mysql: Mysql,
     store: Store,
+    reader: CountReader,
     listener: TcpListener,
     telemetry: &Telemetry,
     shutdown: CancellationToken,
@@ -98,6 +106,7 @@ pub async fn run(
     let api = WriteApi {
         mysql: mysql.clone(),
         store,
+        counts: Arc::new(OwnCounts::new(reader.clone(), settings.own_count_wait)),
         callers: Callers::new(&settings.service_token, settings.operator_token.as_deref()),
         cursors: Cursors::new(&settings.cursor_key),
         written: Arc::default(),
@@ -134,6 +143,11 @@ pub async fn run(
             shutdown.clone(),
         ),
     );
+    let watched = shutdown.clone();
+    tasks.spawn("watching the counts", async move {
+        reader.keep(watched).await;
+        Ok(())
+    });
     tasks.spawn("checking the settings of MySQL", conditions.keep(shutdown));
     let outcome = tasks.join().await;
     mysql.close().await;

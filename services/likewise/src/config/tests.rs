@@ -38,3 +38,12 @@ fn a_value_that_cannot_be_read_is_told_by_its_name() {
     assert!(!parses("partitions", "four"));
     assert!(parses("service_token", "12345"));
 }
+
+#[test]
+fn a_wait_that_outlasts_its_call_is_refused() {
+    let problems = |wait: u64| {
+        Config { min_as_of_wait_ms: wait, own_count_wait_ms: wait, ..Config::default() }.problems()
+    };
+    assert_eq!(problems(Config::default().request_deadline_ms - 1), [String::new(); 0]);
+    assert_eq!(problems(Config::default().request_deadline_ms).len(), 2);
+}
