@@ -13,15 +13,15 @@ use likewise_tests::{FailPoint, fresh, setting};
 use mongodb::Client;
 use mongodb::bson::{Document, doc};
 
-const TOPIC: &str = "topic";
+pub(crate) const TOPIC: &str = "topic";
 const LOG: LogBounds = LogBounds { partitions: 2, low: 0, high: 1000 };
 
 /// A database of its own, dropped at the end of the test.
-struct Database {
-    store: Store,
-    database: mongodb::Database,
+pub(crate) struct Database {
+    pub(crate) store: Store,
+    pub(crate) database: mongodb::Database,
     /// What the store calls itself, for fail points.
-    app: String,
+    pub(crate) app: String,
 }
 
 impl Database {
@@ -38,14 +38,14 @@ impl Database {
         Self { store: Store::new(&settings).await.expect("settings"), database, app }
     }
 
-    async fn with_generation() -> Self {
+    pub(crate) async fn with_generation() -> Self {
         let this = Self::new().await;
         let made = this.store.create_first_generation(TOPIC, &[0, 0]).await.expect("it is made");
         assert_eq!(made, FirstGeneration::Created);
         this
     }
 
-    async fn claim(&self, partition: u32) -> (Claim, Checkpoint) {
+    pub(crate) async fn claim(&self, partition: u32) -> (Claim, Checkpoint) {
         self.store.claim(1, TOPIC, partition, LOG, "test").await.expect("it can be claimed")
     }
 
@@ -58,12 +58,12 @@ impl Database {
         collection.count_documents(doc! {}).await.expect("MongoDB answers")
     }
 
-    async fn drop(self) {
+    pub(crate) async fn drop(self) {
         self.database.drop().await.expect("it is dropped");
     }
 }
 
-fn change(transaction: u64, row: RowChange) -> Entry {
+pub(crate) fn change(transaction: u64, row: RowChange) -> Entry {
     let position = Position {
         server: Server { uuid: 7, tag: "".into(), server_id: 1 },
         transaction,
@@ -75,11 +75,11 @@ fn change(transaction: u64, row: RowChange) -> Entry {
     Entry::Change(Change { source: SourceName("s".into()), position, row })
 }
 
-fn edge(transaction: u64, post: &str, delta: i64) -> Entry {
+pub(crate) fn edge(transaction: u64, post: &str, delta: i64) -> Entry {
     change(transaction, RowChange::Edge { post: PostId::from_log(post), delta })
 }
 
-fn batch(from: Checkpoint, entries: impl IntoIterator<Item = Entry>) -> Batch {
+pub(crate) fn batch(from: Checkpoint, entries: impl IntoIterator<Item = Entry>) -> Batch {
     let mut fold = Fold::from(from);
     for entry in entries {
         let offset = fold.next_offset();
@@ -142,8 +142,8 @@ async fn a_batch_moves_counts_and_checkpoint_together_and_is_resumed_after() {
     let batch = batch(checkpoint, [edge(1, "a", 1), edge(2, "a", 1), edge(3, "b", -1), mark]);
     base.store.commit(&claim, &batch).await.expect("it commits");
     assert_eq!((base.sum("a").await, base.sum("b").await), (2, -1));
-    assert_eq!(base.store.as_of(1, TOPIC, 1).await.expect("it reads"), Some(Micros(9)));
-    assert_eq!(base.store.as_of(1, TOPIC, 0).await.expect("it reads"), None);
+    let as_of = base.store.as_of_each(1, TOPIC, &[0, 1].into()).await.expect("it reads");
+    assert_eq!(as_of, [(1, Some(Micros(9)))].into(), "partition 0 was never claimed");
 
     let (claim, resumed) = base.claim(1).await;
     assert_eq!(claim.epoch, 2);

@@ -61,6 +61,55 @@ async fn a_numbered_edge_is_left_behind_when_it_is_unliked() {
     schema.drop().await;
 }
 
+/// A transaction is told for what changed something, and it is the one in the binlog.
+#[tokio::test]
+async fn a_write_tells_its_own_transaction_and_a_repeat_none() {
+    let schema = Schema::new().await;
+    migrate(&schema.mysql("MYSQL_ADMIN_URL"), PARTITIONS).await.expect("it migrates");
+    let mysql = schema.mysql("MYSQL_URL");
+    let post = PostId::from_log("p");
+    let mut told = Vec::new();
+    for user in ["ann", "ben", "cem"] {
+        let written = mysql.like(&UserId::from_log(user), &post, None).await.expect("it writes");
+        told.push(written.transaction.expect("a transaction"));
+        let again = mysql.like(&UserId::from_log(user), &post, None).await.expect("it writes");
+        assert_eq!(again.transaction, None);
+    }
+    assert!(told.is_sorted() && told[0] != told[1] && told[1] != told[2], "{told:?}");
+    let later = Gtid { number: told[2].number + 1_000_000, ..told[2].clone() };
+    let gtids = told.into_iter().chain([later.clone()]).collect();
+    let missing = mysql.not_executed(gtids).await.expect("it reads");
+    assert_eq!(missing, [later].into());
+    schema.drop().await;
+}
+
+#[tokio::test]
+async fn the_hearts_of_a_page_cost_one_query() {
+    let schema = Schema::new().await;
+    migrate(&schema.mysql("MYSQL_ADMIN_URL"), PARTITIONS).await.expect("it migrates");
+    let mysql = schema.mysql("MYSQL_URL");
+    let ann = UserId::from_log("ann");
+    let posts: Vec<PostId> = (0..50).map(|n| PostId::from_log(&format!("p{n}"))).collect();
+    for post in [&posts[0], &posts[49]] {
+        mysql.like(&ann, post, None).await.expect("it writes");
+    }
+    mysql.like(&UserId::from_log("ben"), &posts[1], None).await.expect("it writes");
+    let liked = mysql.liked_among(&ann, &posts).await.expect("it reads");
+    assert_eq!(liked, [posts[0].clone(), posts[49].clone()].into());
+    let one = mysql.liked_among(&ann, &posts[..1]).await.expect("it reads");
+    assert_eq!(one, [posts[0].clone()].into());
+    let ran: Vec<u64> = schema
+        .query(&format!(
+            "SELECT CAST(SUM(COUNT_STAR) AS UNSIGNED)
+             FROM performance_schema.events_statements_summary_by_digest
+             WHERE SCHEMA_NAME = '{}' AND DIGEST_TEXT LIKE 'EXECUTE SELECT `post_id`%'",
+            schema.name
+        ))
+        .await;
+    assert_eq!(ran, [2]);
+    schema.drop().await;
+}
+
 #[tokio::test]
 async fn marks_are_set_when_due_and_never_go_back() {
     let (schema, mysql) = Schema::migrated().await;

@@ -183,7 +183,7 @@ async fn held(fault: &Fault, scene: &mut Scene, running: Running) -> Result<Agre
     if provoked.is_ok() && fault.leaves == Leaves::Everything {
         stack::heal().await;
         // A large transaction may have to be sent again first: until then no count is fresh.
-        converged = oracle::drained().await;
+        converged = oracle::drained().await.map(drop);
         if converged.is_ok() {
             load.flows().await;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use likewise_tests::{Api, Oracle, likewise};
+use likewise_tests::{Api, Oracle, likewise, mark_of};
 use mysql_async::prelude::Queryable as _;
 use serde_json::Value;
 
@@ -20,14 +20,19 @@ pub(crate) struct Agreement {
 }
 
 /// Waits until everything is counted, however much there is to catch up with.
-pub(crate) async fn drained() -> Result<(), String> {
-    let drained = likewise(&["drain", "--timeout-s", DRAIN_S]).await;
-    if drained.status.success() { Ok(()) } else { Err(format!("not drained: {}", text(&drained))) }
+/// Counts of the time that it answers with have it all.
+pub(crate) async fn drained() -> Result<String, String> {
+    let drained = likewise(&["drain", "--json", "--timeout-s", DRAIN_S]).await;
+    if drained.status.success() {
+        Ok(mark_of(&drained))
+    } else {
+        Err(format!("not drained: {}", text(&drained)))
+    }
 }
 
 /// Drains, and compares everything with the truth. Says all that is wrong.
 pub(crate) async fn agrees(load: &Load) -> Result<Agreement, String> {
-    drained().await?;
+    let mark = drained().await?;
     let mut wrong = load.wrong();
     let truth = truth(load).await;
     wrong.extend(lost_or_invented(load, &truth));
@@ -37,7 +42,7 @@ pub(crate) async fn agrees(load: &Load) -> Result<Agreement, String> {
     let posts = truth.iter().map(|(post, users)| (post.clone(), users.len() as u64));
     let posts: Vec<_> = posts.chain(known.into_iter().map(|post| (post, 0))).collect();
     for (post, expected) in &posts {
-        let answer = api.count(post).await;
+        let answer = api.count_since(post, &mark).await;
         if answer.json["count"] != *expected || answer.json["stale"] != false {
             different.push(format!("{post} has {expected} likes, and is told as {}", answer.json));
         }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use likewise_tests::{Api, Log, eventually, fresh};
+use likewise_tests::{Api, Log, eventually, fresh, start_what_is_missing, start_with};
 use rdkafka::Message as _;
 
 const LIKES: usize = 300;
@@ -18,6 +18,8 @@ const APART: Duration = Duration::from_millis(15);
 /// is Debezium's and Kafka's part, the rest is ours. Both are of the same like.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_like_is_readable_soon_after_its_answer() {
+    // What was counted is to be measured, not for how long a count is kept.
+    start_with(&[("LIKEWISE_COUNT_CACHE_MS", "0")]).await;
     let (api, log) = (Api::new(), Log::at_end().await);
     let arrivals: Arc<Mutex<HashMap<Vec<u8>, Instant>>> = Arc::default();
     let seen = arrivals.clone();
@@ -53,6 +55,7 @@ async fn a_like_is_readable_soon_after_its_answer() {
         tokio::time::sleep(APART).await;
     }
     watching.abort();
+    start_what_is_missing().await;
 
     for (what, histogram) in [
         ("like to readable", &whole),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use likewise_tests::{Api, eventually, likewise, pid_of, setting, start_what_is_missing};
+use likewise_tests::{Api, eventually, likewise, mark_of, pid_of, setting, start_what_is_missing};
 use tokio::process::Command;
 
 const KILLS: u32 = 5;
@@ -54,7 +54,7 @@ async fn movielens_is_counted_exactly_with_the_aggregator_killed_five_times() {
     println!("load: {}", String::from_utf8_lossy(&loaded.stdout).trim());
     assert_eq!(kills, KILLS, "the load was over before the aggregator was killed {KILLS} times");
 
-    let drained = likewise(&["drain", "--timeout-s", "120"]).await;
+    let drained = likewise(&["drain", "--json", "--timeout-s", "120"]).await;
     assert!(drained.status.success(), "{drained:?}");
     let verified = likewise(&["verify"]).await;
     assert!(verified.status.success(), "{verified:?}");
@@ -66,7 +66,7 @@ async fn movielens_is_counted_exactly_with_the_aggregator_killed_five_times() {
         table.deserialize().collect::<Result<_, _>>().expect("post_id,likes");
     let mut wrong = Vec::new();
     for (post, likes) in &table {
-        let answer = api.count(post).await;
+        let answer = api.count_since(post, &mark_of(&drained)).await;
         if answer.json["count"] != *likes {
             wrong.push((post, *likes, answer.json["count"].clone()));
         }

@@ -5,6 +5,7 @@ mod another_log;
 mod away;
 mod deletion;
 mod doubt;
+mod outages;
 
 use std::sync::LazyLock;
 

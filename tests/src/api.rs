@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::Value;
 
-use crate::setting;
+use crate::{Listener, setting};
 
 /// An answer, read whole.
 #[derive(Debug)]
@@ -63,6 +63,33 @@ impl Api {
     /// `GET …/count`
     pub async fn count(&self, post: &str) -> Answer {
         answer(self.count_request(post)).await
+    }
+
+    /// `GET …/count` of a time or later, also where an older one is kept.
+    pub async fn count_since(&self, post: &str, mark: &str) -> Answer {
+        self.read(&format!("/v1/posts/{post}/count?min_as_of={mark}"), None).await
+    }
+
+    /// `GET` of the read API, for nobody or for a user.
+    pub async fn read(&self, path: &str, user: Option<&str>) -> Answer {
+        answer(self.read_request(path, user)).await
+    }
+
+    /// The same, not sent yet.
+    pub fn read_request(&self, path: &str, user: Option<&str>) -> RequestBuilder {
+        let request = self.client.get(format!("{}{path}", self.read)).bearer_auth(&self.token);
+        match user {
+            Some(user) => request.header("X-User-Id", user),
+            None => request,
+        }
+    }
+
+    /// `GET …/count/stream`
+    pub async fn listen(&self, post: &str) -> Listener {
+        // The client's own time limit is for whole answers.
+        let request = self.read_request(&format!("/v1/posts/{post}/count/stream"), None);
+        let request = request.timeout(Duration::from_secs(600));
+        Listener::new(request.send().await.expect("the API answers"))
     }
 
     /// `PUT` or `DELETE …/like`; an error when no whole answer came.

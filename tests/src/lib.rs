@@ -9,6 +9,7 @@ mod log;
 mod oracle;
 mod record;
 mod roles;
+mod stream;
 
 use std::env;
 use std::time::{Duration, Instant};
@@ -19,9 +20,10 @@ pub use log::Log;
 pub use oracle::Oracle;
 pub use record::{CallId, Record, States};
 pub use roles::{
-    drain, home, likewise, likewise_told, metric, metric_at, pid_of, start_what_is_missing,
-    start_with,
+    drain, home, likewise, likewise_told, mark_of, metric, metric_at, pid_of, signal,
+    start_what_is_missing, start_with,
 };
+pub use stream::{Heard, Listener};
 
 /// A setting of the stack under test.
 ///

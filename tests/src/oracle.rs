@@ -37,10 +37,10 @@ impl Oracle {
 
     /// Drains, and compares the count of each post with the truth. Answers with the counts.
     pub async fn agrees(&self, posts: &[&str]) -> Vec<u64> {
-        drain().await;
+        let mark = drain().await;
         let mut counts = Vec::new();
         for post in posts {
-            let answer = self.api.count(post).await;
+            let answer = self.api.count_since(post, &mark).await;
             let count = answer.json["count"].as_u64();
             let count = count.unwrap_or_else(|| panic!("no count of {post}: {answer:?}"));
             assert_eq!(count, self.likes(post).await, "count of {post}");

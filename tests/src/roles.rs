@@ -43,13 +43,35 @@ pub async fn likewise_told(arguments: &[&str], told: &[(&str, &str)]) -> Output 
         .expect("the binary starts")
 }
 
-/// Waits until every like committed before is counted.
+/// Waits until every like committed before is counted: every count of the time that it answers with has
+/// them all.
 ///
 /// # Panics
 /// If that takes longer than a minute.
-pub async fn drain() {
-    let drained = likewise(&["drain", "--timeout-s", "60"]).await;
+pub async fn drain() -> String {
+    let drained = likewise(&["drain", "--json", "--timeout-s", "60"]).await;
     assert!(drained.status.success(), "{drained:?}");
+    mark_of(&drained)
+}
+
+/// The time that a drain with `--json` waited for.
+///
+/// # Panics
+/// If it does not say so.
+pub fn mark_of(drained: &Output) -> String {
+    let drained: serde_json::Value =
+        serde_json::from_slice(&drained.stdout).unwrap_or_else(|_| panic!("{drained:?}"));
+    drained["mark"].as_str().expect("a mark").to_owned()
+}
+
+/// Sends a process of the stack a signal: `KILL`, `STOP`, `CONT`, `TERM`.
+///
+/// # Panics
+/// If there is no such process.
+pub async fn signal(name: &str, signal: &str) {
+    let pid = pid_of(name);
+    let sent = Command::new("kill").args([&format!("-{signal}"), &pid]).status().await;
+    assert!(sent.expect("kill starts").success(), "no process {pid} of {name}");
 }
 
 /// Starts what was killed, as an operator does.

@@ -57,12 +57,6 @@ pub(crate) struct MarkDocument {
     at: i64,
 }
 
-/// What a reader of counts needs of a checkpoint.
-#[derive(Debug, Deserialize)]
-struct AsOfDocument {
-    as_of: Vec<MarkDocument>,
-}
-
 /// A partition of a generation, as an operator sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionStatus {
@@ -195,24 +189,6 @@ impl Store {
         let find = checkpoints.find(doc! { "generation": generation });
         let documents = self.read_all(find.sort(doc! { "partition": 1 })).await?;
         documents.into_iter().map(status).collect()
-    }
-
-    /// The `as_of` of one partition; none before its first mark. What is read afterwards from the
-    /// same generation is never older.
-    pub async fn as_of(
-        &self,
-        generation: GenerationId,
-        topic: &str,
-        partition: u32,
-    ) -> Result<Option<Micros>, Error> {
-        let id = checkpoint_id(generation, topic, partition);
-        let checkpoints = self.collection(CHECKPOINTS);
-        let find = checkpoints.find_one(doc! { "_id": id });
-        let Some(found) = self.within(find.projection(doc! { "as_of": 1 })).await? else {
-            return Ok(None);
-        };
-        let AsOfDocument { as_of } = deserialize_from_document(found).map_err(malformed)?;
-        Ok(Checkpoint { as_of: read_marks(&as_of), ..Checkpoint::default() }.as_of())
     }
 
     /// The first offset of a partition that is not counted; none before it was first claimed.

@@ -44,6 +44,6 @@ fn a_wait_that_outlasts_its_call_is_refused() {
     let problems = |wait: u64| {
         Config { min_as_of_wait_ms: wait, own_count_wait_ms: wait, ..Config::default() }.problems()
     };
-    assert_eq!(problems(Config::default().request_deadline_ms - 1), [String::new(); 0]);
+    assert!(problems(Config::default().request_deadline_ms - 1).is_empty());
     assert_eq!(problems(Config::default().request_deadline_ms).len(), 2);
 }

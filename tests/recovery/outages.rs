@@ -1,0 +1,179 @@
+//! MySQL or MongoDB is away: what does not need it goes on, and everything is as before once it is back.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use likewise_tests::{
+    Answer, Api, Heard, Oracle, eventually, fresh, metric, pid_of, signal, start_what_is_missing,
+};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::STACK;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+async fn kill(server: &str) {
+    let pid = pid_of(server);
+    signal(server, "KILL").await;
+    is_gone(server, &pid).await;
+}
+
+async fn is_gone(name: &str, pid: &str) {
+    eventually(&format!("{name} is gone"), LIMIT, async || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with('Z')).then_some(())
+    })
+    .await;
+}
+
+async fn reads() -> f64 {
+    metric("READ_API", "likewise_count_reads_total").await
+}
+
+#[track_caller]
+fn assert_away(answer: &Answer) {
+    assert_eq!(answer.status, 503, "{answer:?}");
+    assert!(answer.headers.contains_key("retry-after"), "{answer:?}");
+}
+
+/// R1: with a cold cache, and with MongoDB gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_readers_cost_mongodb_one_query_and_wait_for_nothing_while_it_is_gone() {
+    let _stack = STACK.lock().await;
+    let (api, oracle, post) = (Api::new(), Oracle::new(), fresh("post"));
+    api.like("ann", &post).await;
+    assert_eq!(oracle.agrees(&[&post]).await, [1]);
+    // A count is kept for a second, and this one is cold.
+    let cold = fresh("post");
+    let (before, started) = (reads().await, Instant::now());
+    let answers = join_all((0..1000).map(|_| api.count(&cold))).await;
+    assert!(answers.iter().all(|answer| answer.status == 200 && answer.json["count"] == 0));
+    let most = 1.0 + started.elapsed().as_secs_f64().floor();
+    let cost = reads().await - before;
+    assert!(cost <= most, "{cost} queries in {:?}", started.elapsed());
+    println!("1,000 reads: {cost} queries in {:?}", started.elapsed());
+
+    kill("mongodb").await;
+    let unknown = fresh("post");
+    for round in ["at once", "later"] {
+        let started = Instant::now();
+        let posts = [&post, &unknown];
+        let answers = join_all((0..1000).map(|n| api.count(posts[n % 2]))).await;
+        println!("1,000 reads without MongoDB, {round}: {:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+        for pair in answers.chunks(2) {
+            assert_eq!(pair[0].json["count"], 1, "{:?}", pair[0]);
+            assert_eq!(pair[0].json["stale"], true, "{:?}", pair[0]);
+            assert_away(&pair[1]);
+        }
+    }
+    start_what_is_missing().await;
+    assert_eq!(oracle.agrees(&[&post, &unknown]).await, [1, 0]);
+}
+
+/// R3
+#[tokio::test(flavor = "multi_thread")]
+async fn likes_and_hearts_go_on_without_mongodb() {
+    let _stack = STACK.lock().await;
+    let (api, oracle, post, unknown) = (Api::new(), Oracle::new(), fresh("post"), fresh("post"));
+    api.like("ann", &post).await;
+    let mut listener = api.listen(&post).await;
+    assert_eq!(oracle.agrees(&[&post]).await, [1]);
+    for how in ["KILL", "STOP"] {
+        if how == "KILL" {
+            kill("mongodb").await
+        } else {
+            signal("mongodb", how).await
+        };
+        for round in 0..20 {
+            let started = Instant::now();
+            let liked = api.like(&format!("{how}-{round}"), &post).await;
+            let told = (liked.status.as_u16(), &liked.json["changed"], &liked.json["stale"]);
+            assert_eq!(told, (200, &true.into(), &true.into()), "{liked:?}");
+            // The last known one, and what was written since.
+            assert!(liked.json["count"].as_u64() > Some(round + 1), "{liked:?}");
+            let waited = started.elapsed();
+            assert!(waited < Duration::from_secs(1), "a like took {waited:?}");
+            assert!(api.liked(&format!("{how}-{round}"), &post).await);
+        }
+        let liked = api.like(how, &unknown).await;
+        let told = (liked.status.as_u16(), &liked.json["stale"]);
+        assert_eq!(told, (200, &true.into()), "{liked:?}");
+        assert!(how == "STOP" || liked.json["count"] == Value::Null, "{liked:?}");
+        let stale = timeout(LIMIT, listener.hears(|told| told["stale"] == true)).await;
+        stale.expect("a listener is told");
+        if how == "STOP" {
+            signal("mongodb", "CONT").await;
+        }
+        start_what_is_missing().await;
+        let likes = if how == "KILL" { 21 } else { 41 };
+        assert_eq!(oracle.agrees(&[&post]).await, [likes]);
+        let fresh = listener.hears(|told| told["stale"] == false && told["count"] == likes);
+        timeout(LIMIT, fresh).await.expect("the listener is told");
+    }
+    assert_eq!(oracle.agrees(&[&unknown]).await, [2]);
+}
+
+/// R4
+#[tokio::test(flavor = "multi_thread")]
+async fn counts_go_on_without_mysql_and_likes_say_when_to_come_back() {
+    let _stack = STACK.lock().await;
+    let (api, oracle, post) = (Api::new(), Oracle::new(), fresh("post"));
+    api.like("ann", &post).await;
+    assert_eq!(oracle.agrees(&[&post]).await, [1]);
+    for how in ["KILL", "STOP"] {
+        if how == "KILL" {
+            kill("mysql").await
+        } else {
+            signal("mysql", how).await
+        };
+        let started = Instant::now();
+        let counts = join_all((0..100).map(|_| api.count(&post))).await;
+        assert!(counts.iter().all(|count| count.status == 200 && count.json["count"] == 1));
+        let page = api.read(&format!("/v1/posts/likes?ids={post}"), Some("ann")).await;
+        let item = &page.json["items"][0];
+        assert_eq!((&item["count"], &item["liked_by_me"]), (&1.into(), &Value::Null), "{page:?}");
+        assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+        assert_away(&api.like("ben", &post).await);
+        assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
+        if how == "STOP" {
+            signal("mysql", "CONT").await;
+        }
+        start_what_is_missing().await;
+        eventually("likes are taken again", LIMIT, async || {
+            (api.like("ann", &post).await.status == 200).then_some(())
+        })
+        .await;
+        // What was refused may have taken effect: nobody knows before it is repeated.
+        api.unlike("ben", &post).await;
+        assert_eq!(oracle.agrees(&[&post]).await, [1]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_listeners_cost_a_query_a_tick_and_let_the_role_end() {
+    let _stack = STACK.lock().await;
+    let (api, oracle, post) = (Api::new(), Oracle::new(), fresh("post"));
+    let (before, started) = (reads().await, Instant::now());
+    let mut listeners = join_all((0..1000).map(|_| api.listen(&post))).await;
+    api.like("ann", &post).await;
+    let hearing =
+        join_all(listeners.iter_mut().map(|listener| listener.hears(|told| told["count"] == 1)));
+    timeout(LIMIT, hearing).await.expect("each is told");
+    let ticks = started.elapsed().as_secs_f64() * 2.0;
+    let cost = reads().await - before;
+    assert!(cost <= ticks + 3.0, "{cost} queries in {ticks} ticks");
+    println!("1,000 listeners: {cost} queries in {:?}", started.elapsed());
+
+    let pid = pid_of("read-api");
+    let started = Instant::now();
+    signal("read-api", "TERM").await;
+    let ends =
+        listeners.iter_mut().map(async |listener| while listener.next().await != Heard::End {});
+    timeout(LIMIT, join_all(ends)).await.expect("every stream ends");
+    is_gone("read-api", &pid).await;
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    start_what_is_missing().await;
+    assert_eq!(oracle.agrees(&[&post]).await, [1]);
+}
