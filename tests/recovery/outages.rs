@@ -4,9 +4,12 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use likewise_tests::{
-    Answer, Api, Heard, Oracle, eventually, fresh, metric, pid_of, signal, start_what_is_missing,
+    Answer, Api, Heard, Oracle, eventually, fresh, home, metric, pid_of, signal,
+    start_what_is_missing,
 };
 use serde_json::Value;
+use tokio::process::Command;
+use tokio::sync::MutexGuard;
 use tokio::time::timeout;
 
 use crate::STACK;
@@ -27,6 +30,20 @@ async fn is_gone(name: &str, pid: &str) {
     .await;
 }
 
+/// The stack for this test alone, whole, whatever the one before left of it.
+async fn whole_stack() -> MutexGuard<'static, ()> {
+    let held = STACK.lock().await;
+    for server in ["mongodb", "mysql"] {
+        let file = home().join(format!("run/{server}.pid"));
+        if let Ok(pid) = std::fs::read_to_string(file) {
+            let continued = Command::new("kill").args(["-CONT", pid.trim()]).output().await;
+            continued.expect("kill starts");
+        }
+    }
+    start_what_is_missing().await;
+    held
+}
+
 async fn reads() -> f64 {
     metric("READ_API", "likewise_count_reads_total").await
 }
@@ -40,7 +57,7 @@ fn assert_away(answer: &Answer) {
 /// R1: with a cold cache, and with MongoDB gone.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_readers_cost_mongodb_one_query_and_wait_for_nothing_while_it_is_gone() {
-    let _stack = STACK.lock().await;
+    let _stack = whole_stack().await;
     let (api, oracle, post) = (Api::new(), Oracle::new(), fresh("post"));
     api.like("ann", &post).await;
     assert_eq!(oracle.agrees(&[&post]).await, [1]);
@@ -64,9 +81,15 @@ async fn a_thousand_readers_cost_mongodb_one_query_and_wait_for_nothing_while_it
         assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
         for pair in answers.chunks(2) {
             assert_eq!(pair[0].json["count"], 1, "{:?}", pair[0]);
-            assert_eq!(pair[0].json["stale"], true, "{:?}", pair[0]);
+            // What was read less than a second ago is as good as ever.
+            let stale = pair[0].json["stale"] == true;
+            assert!(stale || round == "at once", "{:?}", pair[0]);
             assert_away(&pair[1]);
         }
+        eventually("the count is old", LIMIT, async || {
+            (api.count(&post).await.json["stale"] == true).then_some(())
+        })
+        .await;
     }
     start_what_is_missing().await;
     assert_eq!(oracle.agrees(&[&post, &unknown]).await, [1, 0]);
@@ -75,7 +98,7 @@ async fn a_thousand_readers_cost_mongodb_one_query_and_wait_for_nothing_while_it
 /// R3
 #[tokio::test(flavor = "multi_thread")]
 async fn likes_and_hearts_go_on_without_mongodb() {
-    let _stack = STACK.lock().await;
+    let _stack = whole_stack().await;
     let (api, oracle, post, unknown) = (Api::new(), Oracle::new(), fresh("post"), fresh("post"));
     api.like("ann", &post).await;
     let mut listener = api.listen(&post).await;
@@ -86,6 +109,11 @@ async fn likes_and_hearts_go_on_without_mongodb() {
         } else {
             signal("mongodb", how).await
         };
+        // What was read a moment ago is as good as ever.
+        eventually("the counts are known to be old", LIMIT, async || {
+            (api.like("ann", &post).await.json["stale"] == true).then_some(())
+        })
+        .await;
         for round in 0..20 {
             let started = Instant::now();
             let liked = api.like(&format!("{how}-{round}"), &post).await;
@@ -118,7 +146,7 @@ async fn likes_and_hearts_go_on_without_mongodb() {
 /// R4
 #[tokio::test(flavor = "multi_thread")]
 async fn counts_go_on_without_mysql_and_likes_say_when_to_come_back() {
-    let _stack = STACK.lock().await;
+    let _stack = whole_stack().await;
     let (api, oracle, post) = (Api::new(), Oracle::new(), fresh("post"));
     api.like("ann", &post).await;
     assert_eq!(oracle.agrees(&[&post]).await, [1]);
@@ -153,7 +181,7 @@ async fn counts_go_on_without_mysql_and_likes_say_when_to_come_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_listeners_cost_a_query_a_tick_and_let_the_role_end() {
-    let _stack = STACK.lock().await;
+    let _stack = whole_stack().await;
     let (api, oracle, post) = (Api::new(), Oracle::new(), fresh("post"));
     let (before, started) = (reads().await, Instant::now());
     let mut listeners = join_all((0..1000).map(|_| api.listen(&post))).await;
