@@ -1,5 +1,10 @@
 //! MySQL, broken one setting after the other.
 
+use std::time::Duration;
+
+use likewise_core::{PostId, UserId};
+use likewise_mysql::{Mysql, PoolSettings};
+
 use crate::alone;
 use crate::diagnosis::diagnose;
 use crate::mysqld::Mysqld;
@@ -99,7 +104,7 @@ const TABLES: [Case; 6] = [
     ),
 ];
 
-const WARNINGS: [Case; 4] = [
+const WARNINGS: [Case; 5] = [
     (
         "SET GLOBAL binlog_row_metadata = MINIMAL;",
         "binlog_row_metadata is MINIMAL",
@@ -120,7 +125,33 @@ const WARNINGS: [Case; 4] = [
         "right of `likewise`@`%` on `likewise`.* is DROP",
         "REVOKE DROP ON `likewise`.* FROM `likewise`@`%`;",
     ),
+    (
+        "REVOKE SELECT ON performance_schema.events_transactions_history FROM likewise@'%';",
+        "right of `likewise`@`%` on performance_schema.events_transactions_history is none",
+        "GRANT SELECT ON performance_schema.events_transactions_history TO `likewise`@`%`;",
+    ),
 ];
+
+/// The one right that the application can do without.
+async fn likes_go_on_without_the_names_of_transactions(mysqld: &Mysqld) {
+    let history = "SELECT ON performance_schema.events_transactions_history";
+    mysqld.run(&format!("REVOKE {history} FROM likewise@'%';")).await;
+    let [(_, url), _] = mysqld.told();
+    let deadline = Duration::from_secs(10);
+    let settings = PoolSettings { url: url.to_owned(), max_connections: 1, deadline };
+    let mysql = Mysql::new(&settings).expect("settings");
+    let (ann, post) = (UserId::from_log("ann"), PostId::from_log("p"));
+    for liked in [true, false] {
+        let written = if liked {
+            mysql.like(&ann, &post, None).await
+        } else {
+            mysql.unlike(&ann, &post, None).await
+        };
+        let written = written.expect("it writes");
+        assert_eq!((written.liked, written.changed, written.transaction), (liked, true, None));
+    }
+    mysqld.run(&format!("GRANT {history} TO likewise@'%';")).await;
+}
 
 /// L8. The fix that is printed is what puts each right again.
 #[tokio::test]
@@ -142,6 +173,7 @@ async fn each_setting_that_loses_likes_is_refused_and_its_fix_helps() {
         diagnose(&mysqld.told()).await.warns(found, fix);
         mysqld.run(fix).await;
     }
+    likes_go_on_without_the_names_of_transactions(&mysqld).await;
     let healed = diagnose(&mysqld.told()).await;
     healed.is_fit();
     healed.says("ok       MySQL");

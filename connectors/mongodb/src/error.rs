@@ -38,15 +38,19 @@ pub enum Error {
     },
 }
 
+/// `SnapshotUnavailable`: a collection or an index was made a moment ago.
+const SNAPSHOT_UNAVAILABLE: i32 = 246;
+
 impl From<Driver> for Error {
     fn from(error: Driver) -> Self {
-        let transient = matches!(
-            *error.kind,
+        let transient = match error.kind.as_ref() {
             ErrorKind::Io(_)
-                | ErrorKind::ServerSelection { .. }
-                | ErrorKind::ConnectionPoolCleared { .. }
-                | ErrorKind::DnsResolve { .. }
-        ) || error.contains_label(TRANSIENT_TRANSACTION_ERROR)
+            | ErrorKind::ServerSelection { .. }
+            | ErrorKind::ConnectionPoolCleared { .. }
+            | ErrorKind::DnsResolve { .. } => true,
+            ErrorKind::Command(command) => command.code == SNAPSHOT_UNAVAILABLE,
+            _ => false,
+        } || error.contains_label(TRANSIENT_TRANSACTION_ERROR)
             || error.contains_label(RETRYABLE_WRITE_ERROR);
         if transient { Self::Unavailable(error) } else { Self::Refused(error) }
     }

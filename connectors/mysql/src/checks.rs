@@ -32,6 +32,10 @@ const FOREIGN_KEYS: &str = "SELECT TABLE_NAME, CONSTRAINT_NAME, DELETE_RULE, UPD
      WHERE CONSTRAINT_SCHEMA = DATABASE()
        AND TABLE_NAME IN ('post_likes', 'post_recounts', 'partition_marks')";
 
+/// What is asked after a write.
+const OWN_TRANSACTIONS: &str =
+    "SELECT GTID FROM performance_schema.events_transactions_history LIMIT 0";
+
 impl Mysql {
     /// Which server answers. After a failover the same address leads to another one.
     pub async fn server(&self) -> Result<String, Error> {
@@ -44,7 +48,7 @@ impl Mysql {
     }
 
     /// What is not as it must be in the server's variables, in those of our tables that are there,
-    /// and in the rights of the account, which needs none beyond its rows.
+    /// and in the rights of the account, which needs its rows and the names of its own transactions.
     pub async fn check(&self) -> Result<Vec<Finding>, Error> {
         self.within(async {
             let mut conn = self.conn().await?;
@@ -73,6 +77,11 @@ impl Mysql {
             ));
             let grants: Vec<String> = conn.query("SHOW GRANTS").await?;
             findings.extend(grants::check(&database, &grants));
+            if let Err(Driver::Server(_)) = conn.query_drop(OWN_TRANSACTIONS).await {
+                let account: Option<String> = conn.query_first("SELECT CURRENT_USER()").await?;
+                let account = account.unwrap_or_default();
+                findings.push(grants::without_own_transactions(&account));
+            }
             Ok(findings)
         })
         .await

@@ -28,6 +28,23 @@ fn look(database: &str, grant: &str) -> Option<Finding> {
     })
 }
 
+/// `account` is `likewise@%`, as `CURRENT_USER()` tells it.
+pub(super) fn without_own_transactions(account: &str) -> Finding {
+    let (user, host) = account.rsplit_once('@').unwrap_or((account, "%"));
+    let account = format!("`{user}`@`{host}`");
+    Finding {
+        severity: Severity::Warning,
+        thing: MYSQL.to_owned(),
+        setting: format!("right of {account} on performance_schema.events_transactions_history"),
+        found: "none".to_owned(),
+        needed: "SELECT".to_owned(),
+        why: "the answer to a like cannot tell whether its count has the like already".to_owned(),
+        fix: format!(
+            "GRANT SELECT ON performance_schema.events_transactions_history TO {account};"
+        ),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

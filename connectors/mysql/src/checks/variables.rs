@@ -43,7 +43,7 @@ const fn warning(name: &'static str, needed: Needed, why: &'static str) -> Rule 
     Rule { severity: Severity::Warning, name, needed, why, fix: Fix::Persist }
 }
 
-const RULES: [Rule; 15] = [
+const RULES: [Rule; 16] = [
     refused(
         "log_bin",
         Needed::Is("ON"),
@@ -119,6 +119,13 @@ const RULES: [Rule; 15] = [
         "nobody has tested yet how Group Replication numbers and orders changes",
         Fix::Statements("STOP GROUP_REPLICATION; UNINSTALL PLUGIN group_replication;"),
     ),
+    Rule {
+        severity: Severity::Warning,
+        name: "performance_schema",
+        needed: Needed::Is("ON"),
+        why: "the answer to a like could not tell whether its count has the like already",
+        fix: Fix::OptionFile("performance-schema = ON"),
+    },
     warning(
         "binlog_row_metadata",
         Needed::Is("FULL"),
