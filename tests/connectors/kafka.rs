@@ -47,7 +47,7 @@ impl Topic {
 
     fn join(&self, group: &str) -> (ChangeLog, UnboundedReceiver<Event>) {
         let settings = ChangeLogSettings {
-            brokers: setting("KAFKA_BROKERS"),
+            brokers: setting("KAFKA_BROKERS").into(),
             topic: self.name.clone(),
             group: group.to_owned(),
             prefetch_kib: 1024,

@@ -168,7 +168,8 @@ async fn each_post_comes_once_sorted_by_its_bytes() {
 async fn a_server_that_is_away_is_unavailable_and_not_refused() {
     let url = "mysql://u:p@127.0.0.1:1/likewise".to_owned();
     let deadline = Duration::from_secs(2);
-    let mysql = Mysql::new(&PoolSettings { url, max_connections: 1, deadline }).expect("settings");
+    let mysql = Mysql::new(&PoolSettings { url, max_connections: 1, tls_ca: None, deadline })
+        .expect("settings");
     let error = mysql.ready().await.expect_err("nobody answers");
     assert!(matches!(error, Error::Unavailable(_)), "{error:?}");
 }

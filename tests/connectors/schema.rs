@@ -28,7 +28,8 @@ impl Schema {
         let (server, _) = url.rsplit_once('/').expect("a database");
         let url = format!("{server}/{}", self.name);
         let deadline = Duration::from_secs(10);
-        Mysql::new(&PoolSettings { url, max_connections: 4, deadline }).expect("settings")
+        Mysql::new(&PoolSettings { url, max_connections: 4, tls_ca: None, deadline })
+            .expect("settings")
     }
 
     /// With its tables, and the application's connections to it.

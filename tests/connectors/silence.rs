@@ -74,6 +74,7 @@ async fn connections_that_fell_silent_are_replaced_and_none_is_lost_to_the_pool(
     let settings = PoolSettings {
         url: format!("{account}@{}/{database}", line.address),
         max_connections: CONNECTIONS,
+        tls_ca: None,
         deadline: DEADLINE,
     };
     let mysql = Mysql::new(&settings).expect("settings");

@@ -106,7 +106,7 @@ impl Scene {
     async fn start(&self) -> Role {
         let settings = Settings {
             log: ChangeLogSettings {
-                brokers: setting("KAFKA_BROKERS"),
+                brokers: setting("KAFKA_BROKERS").into(),
                 topic: self.topic.name.clone(),
                 group: self.topic.name.clone(),
                 prefetch_kib: 1024,
@@ -119,7 +119,7 @@ impl Scene {
                 linger: Duration::ZERO,
             },
             owner: "test".to_owned(),
-            request_deadline: Duration::from_secs(5),
+            http: likewise_serving::HttpSettings::default(),
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));

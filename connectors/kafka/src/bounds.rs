@@ -9,7 +9,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::topic_partition_list::{Offset as StartOffset, TopicPartitionList};
 
-use crate::{Error, client};
+use crate::{Brokers, Error, client};
 
 /// How long Kafka has for an answer.
 const DEADLINE: Duration = Duration::from_secs(3);
@@ -20,7 +20,7 @@ const DEADLINE: Duration = Duration::from_secs(3);
 /// that has just woken from a freeze, is unknown to its cluster for that moment, and lists none.
 #[derive(Clone)]
 pub struct Bounds {
-    brokers: String,
+    brokers: Brokers,
     client: Arc<Mutex<Arc<BaseConsumer>>>,
     /// Reads one record at a time; made when it is first needed.
     reader: Arc<Mutex<Option<BaseConsumer>>>,
@@ -29,10 +29,11 @@ pub struct Bounds {
 
 impl Bounds {
     /// Makes the client. Waits for no server.
-    pub fn new(brokers: &str, topic: &str) -> Result<Self, Error> {
+    pub fn new(brokers: impl Into<Brokers>, topic: &str) -> Result<Self, Error> {
+        let brokers = brokers.into();
         Ok(Self {
-            brokers: brokers.to_owned(),
-            client: Arc::new(Mutex::new(Arc::new(asker(brokers)?))),
+            client: Arc::new(Mutex::new(Arc::new(asker(&brokers)?))),
+            brokers,
             reader: Arc::default(),
             topic: topic.to_owned(),
         })
@@ -183,11 +184,11 @@ fn read_one(reader: &BaseConsumer) -> Result<Option<(Offset, Fingerprint)>, Erro
     }
 }
 
-fn asker(brokers: &str) -> Result<BaseConsumer, Error> {
+fn asker(brokers: &Brokers) -> Result<BaseConsumer, Error> {
     Ok(client::config(brokers, "likewise-bounds").create()?)
 }
 
-fn reader(brokers: &str) -> Result<BaseConsumer, Error> {
+fn reader(brokers: &Brokers) -> Result<BaseConsumer, Error> {
     // Assigned by hand it joins no group, but librdkafka wants a name.
     let reader = client::config(brokers, "likewise-bounds")
         .set("group.id", "likewise-bounds")

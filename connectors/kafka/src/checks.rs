@@ -27,7 +27,7 @@ impl Topics {
             return Err(Error::NoTopic(CHANGES.to_owned()));
         };
         let seen = self.see(topic).await?;
-        Ok(rules::check_changes(&seen, &self.brokers))
+        Ok(rules::check_changes(&seen, self.brokers.addresses()))
     }
 
     /// What is missing, or not as it must be, in any topic.
@@ -37,7 +37,12 @@ impl Topics {
             match self.see(topic).await {
                 Ok(seen) => {
                     let partitions = topic.partitions(settings);
-                    findings.extend(rules::check(topic, partitions, &seen, &self.brokers));
+                    findings.extend(rules::check(
+                        topic,
+                        partitions,
+                        &seen,
+                        self.brokers.addresses(),
+                    ));
                 }
                 Err(Error::NoTopic(name)) => findings.push(rules::missing(&name)),
                 Err(error) => return Err(error),

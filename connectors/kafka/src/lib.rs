@@ -13,6 +13,7 @@ mod membership;
 mod topics;
 
 pub use bounds::Bounds;
+pub use client::{Account, Brokers, Security};
 pub use error::Error;
 pub use log::{ChangeLog, ChangeLogSettings, PartitionQueue, Record};
 pub use membership::{Assignment, Event};

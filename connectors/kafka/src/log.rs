@@ -13,7 +13,7 @@ use rdkafka::topic_partition_list::{Offset as StartOffset, TopicPartitionList};
 use tokio::sync::mpsc;
 
 use crate::membership::{Assignment, Event, Membership};
-use crate::{Bounds, Error, client};
+use crate::{Bounds, Brokers, Error, client};
 
 const CLIENT_ID: &str = "likewise-aggregator";
 
@@ -32,7 +32,7 @@ const SAY_EVERY: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub struct ChangeLogSettings {
     /// `host:port,host:port`.
-    pub brokers: String,
+    pub brokers: Brokers,
     /// The topic.
     pub topic: String,
     /// The consumer group.
@@ -113,7 +113,7 @@ impl ChangeLog {
             .set("reconnect.backoff.max.ms", "1000")
             .create_with_context(membership)?;
         consumer.subscribe(&[&settings.topic])?;
-        let bounds = Bounds::new(&settings.brokers, &settings.topic)?;
+        let bounds = Bounds::new(settings.brokers.clone(), &settings.topic)?;
         let log = Self { consumer: Arc::new(consumer), topic: settings.topic.clone(), bounds };
         Ok((log, events))
     }

@@ -8,7 +8,7 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::error::RDKafkaErrorCode;
 use serde::Deserialize;
 
-use crate::{Bounds, Error, client};
+use crate::{Bounds, Brokers, Error, client};
 
 /// The topic that carries the changes of all three tables.
 pub const CHANGES: &str = "likewise.changes";
@@ -59,7 +59,7 @@ enum ChangesWord {
 
 /// The topics that the system needs.
 pub struct Topics {
-    pub(crate) brokers: String,
+    pub(crate) brokers: Brokers,
     pub(crate) bounds: Bounds,
     pub(crate) admin: AdminClient<DefaultClientContext>,
     pub(crate) topics: Vec<Topic>,
@@ -67,11 +67,12 @@ pub struct Topics {
 
 impl Topics {
     /// Reads the definition. Waits for no server.
-    pub fn new(brokers: &str) -> Result<Self, Error> {
+    pub fn new(brokers: impl Into<Brokers>) -> Result<Self, Error> {
+        let brokers = brokers.into();
         let topics = serde_json::from_str(DEFINITION).map_err(Error::Definition)?;
-        let admin = client::config(brokers, "likewise-topics").create()?;
-        let bounds = Bounds::new(brokers, CHANGES)?;
-        Ok(Self { brokers: brokers.to_owned(), bounds, admin, topics })
+        let admin = client::config(&brokers, "likewise-topics").create()?;
+        let bounds = Bounds::new(brokers.clone(), CHANGES)?;
+        Ok(Self { brokers, bounds, admin, topics })
     }
 
     /// Makes what is missing and answers with its names. A topic that is there with another number

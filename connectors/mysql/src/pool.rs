@@ -1,6 +1,7 @@
 //! The connections, and the deadline that every call has.
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -17,6 +18,9 @@ pub struct PoolSettings {
     pub url: String,
     /// How many connections at most.
     pub max_connections: usize,
+    /// A PEM file: who may vouch for the server, beside those that are known to everybody. TLS itself is
+    /// asked for by `require_ssl=true` in the address.
+    pub tls_ca: Option<PathBuf>,
     /// How long a call may take, waiting for a connection included.
     pub deadline: Duration,
 }
@@ -59,7 +63,12 @@ impl Mysql {
             .with_reset_connection(false)
             // After a failover the address may lead to another server.
             .with_abs_conn_ttl(Some(CONNECTION_AGE));
+        let tls = opts.ssl_opts().cloned().map(|tls| match &settings.tls_ca {
+            Some(ca) => tls.with_root_certs(vec![ca.clone().into()]),
+            None => tls,
+        });
         let opts = OptsBuilder::from_opts(opts)
+            .ssl_opts(tls)
             .prefer_socket(false)
             .tcp_nodelay(true)
             .client_found_rows(false)
@@ -84,6 +93,16 @@ impl Mysql {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// By which cipher MySQL is talked to; none where it is in clear text.
+    pub async fn cipher(&self) -> Result<Option<String>, Error> {
+        let asked = async {
+            let mut conn = self.conn().await?;
+            conn.query_first("SHOW SESSION STATUS LIKE 'Ssl_cipher'").await
+        };
+        let answer = self.within::<Option<(String, String)>>(asked).await?;
+        Ok(answer.map(|(_, cipher)| cipher).filter(|cipher| !cipher.is_empty()))
     }
 
     /// Closes every connection.

@@ -11,13 +11,14 @@ mod telemetry;
 mod worker;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use likewise_core::GenerationId;
 use likewise_kafka::{ChangeLog, ChangeLogSettings, Topics};
 use likewise_mongodb::Store;
-use likewise_serving::{Condition, Conditions, Tasks, Telemetry, app, ready_when, serve};
+use likewise_serving::{
+    Condition, Conditions, HttpSettings, Tasks, Telemetry, app, ready_when, serve,
+};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -36,8 +37,8 @@ pub struct Settings {
     pub limits: BatchLimits,
     /// Who this process is, for the operator.
     pub owner: String,
-    /// How long a call of the admin port may take.
-    pub request_deadline: Duration,
+    /// The limits of the admin port.
+    pub http: HttpSettings,
 }
 
 /// What every worker shares.
@@ -63,7 +64,7 @@ pub async fn run(
     let conditions = conditions(&settings, &store)?;
     let conditions = Conditions::look(conditions).await?;
     let (log, events) = ChangeLog::join(&settings.log)?;
-    let deadline = settings.request_deadline;
+    let http = settings.http.clone();
     let (tell, stop) = watch::channel(None);
     let shared = Arc::new(Shared { settings, store, log, board: Board::default(), stop });
 
@@ -79,10 +80,10 @@ pub async fn run(
             }
         })
     };
-    let app = app(Router::new(), readiness, telemetry, deadline);
+    let app = app(Router::new(), readiness, telemetry, &http);
 
     let mut tasks = Tasks::new(shutdown.clone());
-    tasks.spawn("serving HTTP", serve(listener, app, shutdown.clone()));
+    tasks.spawn("serving HTTP", serve(listener, app, http, shutdown.clone()));
     let watching = stop::watch(shared.clone(), tell, shutdown.clone());
     tasks.spawn("watching for reasons to stop", watching);
     tasks.spawn("counting", group::follow(shared.clone(), events, shutdown.clone()));
@@ -96,7 +97,7 @@ pub async fn run(
 }
 
 fn conditions(settings: &Settings, store: &Store) -> anyhow::Result<[Condition; 2]> {
-    let topics = Arc::new(Topics::new(&settings.log.brokers)?);
+    let topics = Arc::new(Topics::new(settings.log.brokers.clone())?);
     Ok([
         Condition::new(
             "Kafka",

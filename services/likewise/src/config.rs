@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use likewise_serving::LogFormat;
+use likewise_serving::{HttpSettings, LogFormat};
 use serde::{Deserialize, Serialize};
 
-const PREFIX: &str = "LIKEWISE_";
+use crate::connections::{self, KafkaSecurity, Mechanism};
+
+pub(crate) const PREFIX: &str = "LIKEWISE_";
 /// Names that belong to the scripts and to the command line, which share the prefix.
 const NOT_SETTINGS: [&str; 5] = ["config", "home", "port_offset", "stack", "profile"];
 /// How the secrets of the development stack begin.
@@ -53,10 +55,20 @@ pub(crate) struct Config {
     /// An account that may change the schema.
     pub(crate) mysql_admin_url: Option<Secret>,
     pub(crate) mysql_max_connections: usize,
+    /// A PEM file: who may vouch for MySQL. TLS is asked for by `require_ssl=true` in the URL.
+    pub(crate) mysql_tls_ca: Option<PathBuf>,
     pub(crate) kafka_brokers: Option<String>,
+    pub(crate) kafka_security: KafkaSecurity,
+    /// A PEM file: who may vouch for a broker; otherwise the system's.
+    pub(crate) kafka_tls_ca: Option<PathBuf>,
+    pub(crate) kafka_sasl_mechanism: Mechanism,
+    pub(crate) kafka_user: Option<String>,
+    pub(crate) kafka_password: Option<Secret>,
     pub(crate) mongodb_uri: Option<Secret>,
     pub(crate) mongodb_max_connections: u32,
     pub(crate) connect_url: Option<String>,
+    /// Whether servers may be talked to in clear text over a network.
+    pub(crate) allow_cleartext: bool,
 
     pub(crate) write_api_url: Option<String>,
     pub(crate) read_api_url: Option<String>,
@@ -76,7 +88,17 @@ pub(crate) struct Config {
     pub(crate) service_token: Option<Secret>,
     pub(crate) operator_token: Option<Secret>,
     pub(crate) jwt_secret: Option<Secret>,
+    /// Public keys of users' tokens: an address or a file.
+    pub(crate) jwks: Option<String>,
+    pub(crate) jwt_issuer: String,
+    pub(crate) jwt_audience: String,
     pub(crate) cursor_key: Option<Secret>,
+    /// Likes and unlikes of one user a minute, for each process; 0 is no limit.
+    pub(crate) writes_per_minute: u32,
+    /// Origins whose pages may call, with commas between; none unless some are named.
+    pub(crate) cors_origins: String,
+    /// Networks of proxies whose `X-Forwarded-For` is believed, with commas between.
+    pub(crate) trusted_proxies: String,
 
     /// Partitions of the change log. Fixed for its life.
     pub(crate) partitions: u32,
@@ -84,6 +106,16 @@ pub(crate) struct Config {
 
     /// How long a call may take.
     pub(crate) request_deadline_ms: u64,
+    /// How long the headers of a request may take to arrive, and its content as long again.
+    pub(crate) header_deadline_ms: u64,
+    /// How long a connection may stay without a request.
+    pub(crate) idle_deadline_ms: u64,
+    /// How long a client may take nothing of an answer that waits for it.
+    pub(crate) send_deadline_ms: u64,
+    pub(crate) max_connections: usize,
+    pub(crate) max_concurrent_requests: usize,
+    /// How long requests in flight may take to end once a role was asked to stop.
+    pub(crate) shutdown_grace_ms: u64,
     /// How long MySQL or MongoDB may take for one call.
     pub(crate) store_deadline_ms: u64,
     /// How long after a write its mark may be set.
@@ -121,17 +153,29 @@ pub(crate) struct Config {
 
 impl Default for Config {
     fn default() -> Self {
+        // The reasons for its limits stand there.
+        let http = HttpSettings::default();
+        let millis = |limit: Duration| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         let loopback = |port| SocketAddr::from(([127, 0, 0, 1], port));
         Self {
             mysql_url: None,
             mysql_admin_url: None,
             // Group commit needs company: as many writers as one server turns into few fsyncs.
             mysql_max_connections: 64,
+            mysql_tls_ca: None,
             kafka_brokers: None,
+            kafka_security: KafkaSecurity::Plaintext,
+            kafka_tls_ca: None,
+            // The strongest that brokers offer without more servers.
+            kafka_sasl_mechanism: Mechanism::ScramSha512,
+            kafka_user: None,
+            kafka_password: None,
             mongodb_uri: None,
             // One for each partition that commits, and as many for readers.
             mongodb_max_connections: 128,
             connect_url: None,
+            // Passwords and users' ids pass by.
+            allow_cleartext: false,
             write_api_url: None,
             read_api_url: None,
             aggregator_url: None,
@@ -146,13 +190,25 @@ impl Default for Config {
             service_token: None,
             operator_token: None,
             jwt_secret: None,
+            jwks: None,
+            jwt_issuer: "likewise".to_owned(),
+            jwt_audience: "likewise".to_owned(),
             cursor_key: None,
+            // Five a second: nobody taps faster, and a script that does is none of ours.
+            writes_per_minute: 300,
+            cors_origins: String::new(),
+            trusted_proxies: String::new(),
             // It can never be raised without a rebuild, and a partition costs little.
             partitions: 64,
             // With two in sync, an acknowledged change outlives a broker.
             replication_factor: 3,
-            // A person waits for the answer.
-            request_deadline_ms: 5_000,
+            request_deadline_ms: millis(http.request_deadline),
+            header_deadline_ms: millis(http.header_deadline),
+            idle_deadline_ms: millis(http.idle_deadline),
+            send_deadline_ms: millis(http.send_deadline),
+            max_connections: http.max_connections,
+            max_concurrent_requests: http.max_concurrent_requests,
+            shutdown_grace_ms: millis(http.shutdown_grace),
             // Below the request's deadline, so that the caller hears which part was away.
             store_deadline_ms: 3_000,
             // Half of the 200 ms within which a write is promised its mark.
@@ -235,6 +291,12 @@ impl Config {
             ("MYSQL_MAX_CONNECTIONS", self.mysql_max_connections as u64),
             ("MONGODB_MAX_CONNECTIONS", u64::from(self.mongodb_max_connections)),
             ("REQUEST_DEADLINE_MS", self.request_deadline_ms),
+            ("HEADER_DEADLINE_MS", self.header_deadline_ms),
+            ("IDLE_DEADLINE_MS", self.idle_deadline_ms),
+            ("SEND_DEADLINE_MS", self.send_deadline_ms),
+            ("SHUTDOWN_GRACE_MS", self.shutdown_grace_ms),
+            ("MAX_CONNECTIONS", self.max_connections as u64),
+            ("MAX_CONCURRENT_REQUESTS", self.max_concurrent_requests as u64),
             ("STORE_DEADLINE_MS", self.store_deadline_ms),
             ("MARK_INTERVAL_MS", self.mark_interval_ms),
             ("IDLE_MARK_INTERVAL_MS", self.idle_mark_interval_ms),
@@ -284,6 +346,10 @@ impl Config {
                 problems.push(format!("{PREFIX}{name} must not be empty"));
             }
         }
+        if let Err(error) = self.http() {
+            problems.push(format!("{error:#}"));
+        }
+        problems.extend(connections::problems(self));
         problems
     }
 
@@ -306,10 +372,6 @@ impl Config {
             }
         }
         Ok(())
-    }
-
-    pub(crate) fn request_deadline(&self) -> Duration {
-        Duration::from_millis(self.request_deadline_ms)
     }
 
     pub(crate) fn store_deadline(&self) -> Duration {

@@ -3,6 +3,8 @@
 mod cli;
 mod commands;
 mod config;
+mod connections;
+mod edge;
 mod roles;
 
 use std::process::ExitCode;

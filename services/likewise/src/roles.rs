@@ -25,11 +25,11 @@ const COUNT_PATIENCE: Duration = Duration::from_secs(1);
 
 pub(crate) async fn write_api(config: &Config) -> anyhow::Result<ExitCode> {
     let settings = likewise_write_api::Settings {
-        service_token: need("SERVICE_TOKEN", config.service_token.as_ref())?.expose().to_owned(),
-        operator_token: config.operator_token.as_ref().map(|token| token.expose().to_owned()),
+        callers: config.callers()?,
+        write_limit: config.write_limit(),
+        http: config.http()?,
         cursor_key: need("CURSOR_KEY", config.cursor_key.as_ref())?.expose().to_owned(),
         seq_retention: Duration::from_secs(config.seq_retention_s),
-        request_deadline: config.request_deadline(),
         mark_interval: Duration::from_millis(config.mark_interval_ms),
         idle_mark_interval: Duration::from_millis(config.idle_mark_interval_ms),
         own_count_wait: Duration::from_millis(config.own_count_wait_ms),
@@ -45,10 +45,9 @@ pub(crate) async fn write_api(config: &Config) -> anyhow::Result<ExitCode> {
 
 pub(crate) async fn read_api(config: &Config) -> anyhow::Result<ExitCode> {
     let settings = likewise_read_api::Settings {
-        service_token: need("SERVICE_TOKEN", config.service_token.as_ref())?.expose().to_owned(),
-        operator_token: config.operator_token.as_ref().map(|token| token.expose().to_owned()),
+        callers: config.callers()?,
+        http: config.http()?,
         cursor_key: need("CURSOR_KEY", config.cursor_key.as_ref())?.expose().to_owned(),
-        request_deadline: config.request_deadline(),
         min_as_of_wait: Duration::from_millis(config.min_as_of_wait_ms),
         stream_listeners: config.stream_listeners,
     };
@@ -64,7 +63,7 @@ pub(crate) async fn read_api(config: &Config) -> anyhow::Result<ExitCode> {
 pub(crate) async fn aggregator(config: &Config) -> anyhow::Result<ExitCode> {
     let settings = likewise_aggregator::Settings {
         log: ChangeLogSettings {
-            brokers: need("KAFKA_BROKERS", config.kafka_brokers.as_ref())?.clone(),
+            brokers: config.brokers()?,
             topic: CHANGES.to_owned(),
             group: GROUP.to_owned(),
             prefetch_kib: config.prefetch_kib,
@@ -77,7 +76,7 @@ pub(crate) async fn aggregator(config: &Config) -> anyhow::Result<ExitCode> {
             linger: Duration::from_millis(config.batch_linger_ms),
         },
         owner: format!("{}/{}", config.aggregator_listen, std::process::id()),
-        request_deadline: config.request_deadline(),
+        http: config.http()?,
     };
     let store = store(config).await?;
     let (telemetry, listener) = start(config, config.aggregator_listen).await?;
@@ -88,10 +87,10 @@ pub(crate) async fn aggregator(config: &Config) -> anyhow::Result<ExitCode> {
 
 pub(crate) async fn reconciler(config: &Config) -> anyhow::Result<ExitCode> {
     let settings = likewise_reconciler::Settings {
-        request_deadline: config.request_deadline(),
+        http: config.http()?,
         connector_user: config.connector_mysql_user.clone(),
     };
-    let brokers = need("KAFKA_BROKERS", config.kafka_brokers.as_ref())?;
+    let brokers = config.brokers()?;
     let servers = likewise_reconciler::Servers {
         mysql: mysql(config)?,
         mysql_admin: mysql_admin(config)?,
@@ -121,6 +120,7 @@ fn pool(config: &Config, url: String) -> anyhow::Result<Mysql> {
     let settings = PoolSettings {
         url,
         max_connections: config.mysql_max_connections,
+        tls_ca: config.mysql_tls_ca.clone(),
         deadline: config.store_deadline(),
     };
     Mysql::new(&settings).context("LIKEWISE_MYSQL_URL or LIKEWISE_MYSQL_ADMIN_URL cannot be used")

@@ -11,8 +11,8 @@ use std::time::Duration;
 use likewise_mongodb::{CountReader, Store};
 use likewise_mysql::Mysql;
 use likewise_serving::{
-    Callers, Condition, Conditions, Cursors, HasCallers, Tasks, Telemetry, app, describe,
-    documentation, ready_when, serve,
+    Callers, Condition, Conditions, Cursors, HasCallers, HttpSettings, Tasks, Telemetry, app,
+    describe, documentation, ready_when, serve,
 };
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -25,14 +25,12 @@ use crate::stream::Streams;
 /// What the role needs to know.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The token of trusted app servers.
-    pub service_token: String,
-    /// The token of operators.
-    pub operator_token: Option<String>,
+    /// By what callers are known.
+    pub callers: Callers,
     /// What cursors are sealed with; all instances of both APIs share it.
     pub cursor_key: String,
-    /// How long a call may take.
-    pub request_deadline: Duration,
+    /// The limits of the listener.
+    pub http: HttpSettings,
     /// How long a count waits for the `min_as_of` that its caller asks for.
     pub min_as_of_wait: Duration,
     /// How many callers are kept told of counts at most.
@@ -96,7 +94,7 @@ pub async fn run(
     let api = ReadApi {
         reader: reader.clone(),
         mysql: mysql.clone(),
-        callers: Callers::new(&settings.service_token, settings.operator_token.as_deref()),
+        callers: settings.callers.clone(),
         cursors: Cursors::new(&settings.cursor_key),
         min_as_of_wait: settings.min_as_of_wait,
         streams: streams.clone(),
@@ -114,16 +112,17 @@ pub async fn run(
     };
     let (router, document) = routes().with_state(api).split_for_parts();
     let router = router.merge(documentation(described(document)));
-    let app = app(router, readiness, telemetry, settings.request_deadline);
+    let app = app(router, readiness, telemetry, &settings.http);
 
     let mut tasks = Tasks::new(shutdown.clone());
-    tasks.spawn("serving HTTP", serve(listener, app, shutdown.clone()));
+    tasks.spawn("serving HTTP", serve(listener, app, settings.http, shutdown.clone()));
     let kept = reader.clone().keep(shutdown.clone());
     tasks.spawn("watching the counts", async move {
         kept.await;
         Ok(())
     });
     tasks.spawn("telling listeners", streams.keep(reader));
+    tasks.spawn("keeping the keys of callers", settings.callers.keep(shutdown.clone()));
     tasks.spawn("checking the settings of MongoDB", conditions.keep(shutdown));
     let outcome = tasks.join().await;
     mysql.close().await;

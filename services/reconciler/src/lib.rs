@@ -8,23 +8,21 @@ mod negative;
 mod repairs;
 mod silence;
 
-use std::time::Duration;
-
 use axum::Router;
 use likewise_connect::{Connect, Definition};
 use likewise_core::SourceName;
 use likewise_kafka::Bounds;
 use likewise_mongodb::Store;
 use likewise_mysql::Mysql;
-use likewise_serving::{Conditions, Tasks, Telemetry, app, ready_when, serve};
+use likewise_serving::{Conditions, HttpSettings, Tasks, Telemetry, app, ready_when, serve};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 /// What the role needs to know.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// How long a call of the admin port may take.
-    pub request_deadline: Duration,
+    /// The limits of the admin port.
+    pub http: HttpSettings,
     /// The MySQL account of the connector.
     pub connector_user: String,
 }
@@ -65,7 +63,7 @@ pub async fn run(
             }
         })
     };
-    let app = app(Router::new(), readiness, telemetry, settings.request_deadline);
+    let app = app(Router::new(), readiness, telemetry, &settings.http);
     let definition = Definition::of_project();
     let watched = connector::Watched {
         connect,
@@ -76,7 +74,7 @@ pub async fn run(
     };
 
     let mut tasks = Tasks::new(shutdown.clone());
-    tasks.spawn("serving HTTP", serve(listener, app, shutdown.clone()));
+    tasks.spawn("serving HTTP", serve(listener, app, settings.http, shutdown.clone()));
     let source = SourceName(definition.source().into());
     let comparing = history::watch(mysql.clone(), store.clone(), source, shutdown.clone());
     tasks.spawn("comparing MySQL's history", comparing);

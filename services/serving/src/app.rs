@@ -1,77 +1,57 @@
 //! A role's router, with what every role answers.
 
 use std::any::Any;
-use std::time::Duration;
+use std::sync::Arc;
 
-use axum::Router;
-use axum::extract::Request;
-use axum::http::HeaderName;
-use axum::middleware::{Next, from_fn};
+use axum::http::Method;
+use axum::middleware::from_fn;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::request_id::{
-    MakeRequestId, PropagateRequestIdLayer, RequestId, SetRequestIdLayer,
-};
-use uuid::Uuid;
 
+use crate::edge::{Capacity, Limits, Observer, cached, compressed, cors, finished};
 use crate::health::{livez, readyz};
-use crate::{Kind, Problem, Readiness, Telemetry};
+use crate::server::Arrival;
+use crate::{HttpSettings, Kind, Problem, Readiness, Telemetry};
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// What an operator's machines ask: answered above every limit, and logged at `debug` alone.
+pub(crate) const OPERATIONS: [&str; 3] = ["/livez", "/readyz", "/metrics"];
 
 /// Completes a role's routes: `/livez`, `/readyz`, `/metrics`, problems for unknown addresses and
-/// methods and for panics, a deadline for every call, and a request id in and out.
-pub fn app(api: Router, readiness: Readiness, telemetry: &Telemetry, deadline: Duration) -> Router {
+/// methods and for panics, limits and a deadline for every call, a request id in and out, and a line in
+/// the access log. Every answer that is no success is a problem.
+pub fn app(
+    api: Router,
+    readiness: Readiness,
+    telemetry: &Telemetry,
+    settings: &HttpSettings,
+) -> Router {
     let metrics = telemetry.clone();
-    api.route("/livez", get(livez))
-        .route("/readyz", get(move || readyz(readiness.clone())))
-        .route("/metrics", get(async move || metrics.render()))
+    let capacity = Arc::new(Capacity::new(settings.max_concurrent_requests));
+    let limits = Arc::new(Limits::new(settings));
+    let observer = Arc::new(Observer::new(settings.trusted_proxies.clone()));
+    let api = api
+        .layer(from_fn(cached))
+        .layer(compressed())
+        .layer(from_fn(move |request, next| capacity.clone().admit(request, next)));
+    let [live, ready, measured] = OPERATIONS;
+    let app = api
+        .route(live, get(livez))
+        .route(
+            ready,
+            get(move |arrival: Option<Extension<Arrival>>| {
+                readyz(readiness.clone(), arrival.map(|Extension(arrival)| arrival))
+            }),
+        )
+        .route(measured, get(async move || metrics.render()))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(from_fn(move |request, next| within(deadline, request, next)))
-        .layer(from_fn(access_log))
-        .layer(PropagateRequestIdLayer::new(REQUEST_ID))
-        .layer(SetRequestIdLayer::new(REQUEST_ID, FreshId))
-}
-
-#[derive(Clone, Copy)]
-struct FreshId;
-
-impl MakeRequestId for FreshId {
-    fn make_request_id<B>(&mut self, _: &axum::http::Request<B>) -> Option<RequestId> {
-        Uuid::new_v4().to_string().parse().ok().map(RequestId::new)
-    }
-}
-
-async fn within(deadline: Duration, request: Request, next: Next) -> Response {
-    match tokio::time::timeout(deadline, next.run(request)).await {
-        Ok(response) => response,
-        Err(_) => Problem::new(
-            Kind::Timeout,
-            "no answer within the deadline; the call may have taken effect, and may be repeated",
-        )
-        .into_response(),
-    }
-}
-
-/// One line a request; no header is logged, so no token is.
-async fn access_log(request: Request, next: Next) -> Response {
-    let started = std::time::Instant::now();
-    let method = request.method().clone();
-    let path = request.uri().path().to_owned();
-    let id = request.headers().get(REQUEST_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
-    let response = next.run(request).await;
-    tracing::debug!(
-        target: "access",
-        %method,
-        path,
-        status = response.status().as_u16(),
-        elapsed_us = started.elapsed().as_micros(),
-        request_id = id,
-    );
-    response
+        .layer(from_fn(move |request, next| limits.clone().hold(request, next)));
+    cors(app, &settings.cors_origins)
+        .layer(from_fn(finished))
+        .layer(from_fn(move |request, next| observer.clone().watch(request, next)))
 }
 
 async fn not_found() -> Problem {
@@ -81,8 +61,13 @@ async fn not_found() -> Problem {
     )
 }
 
-async fn method_not_allowed() -> Problem {
+/// The Allow header comes from the routes themselves. OPTIONS asks for nothing else.
+async fn method_not_allowed(method: Method) -> Response {
+    if method == Method::OPTIONS {
+        return axum::http::StatusCode::NO_CONTENT.into_response();
+    }
     Problem::new(Kind::MethodNotAllowed, "the Allow header names the methods of this address")
+        .into_response()
 }
 
 fn panicked(panic: Box<dyn Any + Send>) -> Response {

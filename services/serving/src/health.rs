@@ -8,6 +8,7 @@ use axum::Json;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
+use crate::server::Arrival;
 use crate::{Kind, Problem};
 
 /// Asks a role whether it can do its work; the error is a sentence for the operator.
@@ -26,7 +27,11 @@ pub(crate) async fn livez() -> Json<serde_json::Value> {
     Json(json!({ "live": true }))
 }
 
-pub(crate) async fn readyz(readiness: Readiness) -> Response {
+/// A role that stops is not ready: its last answers are for those who have not noticed yet.
+pub(crate) async fn readyz(readiness: Readiness, arrival: Option<Arrival>) -> Response {
+    if arrival.is_some_and(|arrival| arrival.stopping) {
+        return Problem::new(Kind::Unavailable, "the role is stopping").into_response();
+    }
     match readiness().await {
         Ok(()) => Json(json!({ "ready": true })).into_response(),
         Err(reason) => Problem::new(Kind::Unavailable, reason).into_response(),

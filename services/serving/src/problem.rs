@@ -19,6 +19,8 @@ pub enum Kind {
     InvalidCursor,
     /// A call that needs a user, without `X-User-Id`.
     MissingUser,
+    /// `X-User-Id` beside a user's own token, which names the user already.
+    UnexpectedUser,
     /// No token, or none that is known.
     Unauthorized,
     /// A caller that is known, and may not do this.
@@ -27,6 +29,22 @@ pub enum Kind {
     NotFound,
     /// The address does not know the method.
     MethodNotAllowed,
+    /// The caller takes none of the media types that the call answers with.
+    NotAcceptable,
+    /// The request did not arrive whole in time; nothing was done.
+    SlowRequest,
+    /// The content of the request is larger than any call needs; nothing was done.
+    ContentTooLarge,
+    /// The target of the request is longer than any call needs.
+    TargetTooLong,
+    /// The headers of the request are larger than any call needs.
+    HeadersTooLarge,
+    /// Too many writes for one user; nothing was done, and the call may be repeated after `Retry-After`.
+    TooManyWrites,
+    /// The request could not be understood, and no other kind says more.
+    BadRequest,
+    /// More calls or connections than this process serves at once; nothing was done.
+    Overloaded,
     /// What the call needs cannot be reached; it may be repeated.
     Unavailable,
     /// The call took too long; it may or may not have taken effect, and may be repeated.
@@ -50,6 +68,34 @@ pub struct ProblemBody {
 }
 
 impl Kind {
+    /// Every kind, for the documents.
+    pub(crate) const ALL: [Self; 20] = [
+        Self::BadRequest,
+        Self::InvalidId,
+        Self::InvalidQuery,
+        Self::InvalidCursor,
+        Self::MissingUser,
+        Self::UnexpectedUser,
+        Self::Unauthorized,
+        Self::Forbidden,
+        Self::NotFound,
+        Self::MethodNotAllowed,
+        Self::NotAcceptable,
+        Self::SlowRequest,
+        Self::ContentTooLarge,
+        Self::TargetTooLong,
+        Self::TooManyWrites,
+        Self::HeadersTooLarge,
+        Self::Internal,
+        Self::Overloaded,
+        Self::Unavailable,
+        Self::Timeout,
+    ];
+
+    pub(crate) fn slug(self) -> &'static str {
+        self.parts().1
+    }
+
     pub(crate) fn status(self) -> StatusCode {
         self.parts().0
     }
@@ -65,11 +111,38 @@ impl Kind {
             Self::InvalidQuery => (S::BAD_REQUEST, "invalid-query", "The query is not valid"),
             Self::InvalidCursor => (S::BAD_REQUEST, "invalid-cursor", "The cursor is not valid"),
             Self::MissingUser => (S::BAD_REQUEST, "missing-user", "The call needs a user"),
+            Self::UnexpectedUser => {
+                (S::BAD_REQUEST, "unexpected-user", "The token names the user already")
+            }
+            Self::BadRequest => (S::BAD_REQUEST, "bad-request", "The request is not understood"),
             Self::Unauthorized => (S::UNAUTHORIZED, "unauthorized", "The caller is not known"),
             Self::Forbidden => (S::FORBIDDEN, "forbidden", "The caller may not do this"),
             Self::NotFound => (S::NOT_FOUND, "not-found", "There is nothing at this address"),
             Self::MethodNotAllowed => {
                 (S::METHOD_NOT_ALLOWED, "method-not-allowed", "The method is not known here")
+            }
+            Self::NotAcceptable => (
+                S::NOT_ACCEPTABLE,
+                "not-acceptable",
+                "The call does not answer with this media type",
+            ),
+            Self::SlowRequest => {
+                (S::REQUEST_TIMEOUT, "slow-request", "The request did not arrive in time")
+            }
+            Self::ContentTooLarge => {
+                (S::PAYLOAD_TOO_LARGE, "content-too-large", "The content is too large")
+            }
+            Self::TargetTooLong => (S::URI_TOO_LONG, "target-too-long", "The target is too long"),
+            Self::HeadersTooLarge => (
+                S::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "headers-too-large",
+                "The headers are too large",
+            ),
+            Self::TooManyWrites => {
+                (S::TOO_MANY_REQUESTS, "too-many-writes", "Too many writes for one user")
+            }
+            Self::Overloaded => {
+                (S::SERVICE_UNAVAILABLE, "overloaded", "More calls than can be served")
             }
             Self::Unavailable => {
                 (S::SERVICE_UNAVAILABLE, "unavailable", "Something the call needs is away")
@@ -85,16 +158,31 @@ impl Kind {
 pub struct Problem {
     kind: Kind,
     detail: Cow<'static, str>,
+    retry_after_s: u32,
+    invalid_token: bool,
 }
 
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 /// After how many seconds a call may be repeated that met something away.
-const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
+const RETRY_AFTER_S: u32 = 1;
+const CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer");
+const INVALID_TOKEN: HeaderValue = HeaderValue::from_static("Bearer error=\"invalid_token\"");
 
 impl Problem {
     /// A problem with a sentence that helps.
     pub fn new(kind: Kind, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind, detail: detail.into() }
+        Self { kind, detail: detail.into(), retry_after_s: RETRY_AFTER_S, invalid_token: false }
+    }
+
+    /// A token was sent that is not accepted; the challenge says so, as RFC 6750 has it.
+    pub(crate) fn invalid_token(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self { invalid_token: true, ..Self::new(Kind::Unauthorized, detail) }
+    }
+
+    /// When a call that was refused for the moment may be repeated.
+    #[must_use]
+    pub fn retry_after(self, seconds: u32) -> Self {
+        Self { retry_after_s: seconds.max(1), ..self }
     }
 
     /// What kind it is.
@@ -116,11 +204,12 @@ impl IntoResponse for Problem {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, PROBLEM_JSON);
         match status {
-            StatusCode::SERVICE_UNAVAILABLE => {
-                headers.insert(header::RETRY_AFTER, RETRY_AFTER);
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
+                headers.insert(header::RETRY_AFTER, self.retry_after_s.into());
             }
             StatusCode::UNAUTHORIZED => {
-                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+                let challenge = if self.invalid_token { INVALID_TOKEN } else { CHALLENGE };
+                headers.insert(header::WWW_AUTHENTICATE, challenge);
             }
             _ => {}
         }

@@ -14,8 +14,8 @@ use std::time::Duration;
 use likewise_mongodb::{CountReader, Store};
 use likewise_mysql::Mysql;
 use likewise_serving::{
-    Callers, Condition, Conditions, Cursors, HasCallers, Tasks, Telemetry, app, describe,
-    documentation, ready_when, serve,
+    Callers, Condition, Conditions, Cursors, HasCallers, HttpSettings, Tasks, Telemetry,
+    WriteLimit, app, describe, documentation, ready_when, serve,
 };
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -29,16 +29,16 @@ use crate::own_count::OwnCounts;
 /// What the role needs to know.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The token of trusted app servers.
-    pub service_token: String,
-    /// The token of operators.
-    pub operator_token: Option<String>,
+    /// By what callers are known.
+    pub callers: Callers,
+    /// How many writes a minute a user may have.
+    pub write_limit: WriteLimit,
+    /// The limits of the listener.
+    pub http: HttpSettings,
     /// What cursors are sealed with; all instances of both APIs share it.
     pub cursor_key: String,
     /// How long a row that only remembers a `seq` is kept.
     pub seq_retention: Duration,
-    /// How long a call may take.
-    pub request_deadline: Duration,
     /// How long after a write its mark may be set.
     pub mark_interval: Duration,
     /// How often marks are set while nobody writes.
@@ -107,7 +107,7 @@ pub async fn run(
         mysql: mysql.clone(),
         store,
         counts: Arc::new(OwnCounts::new(reader.clone(), settings.own_count_wait)),
-        callers: Callers::new(&settings.service_token, settings.operator_token.as_deref()),
+        callers: settings.callers.clone(),
         cursors: Cursors::new(&settings.cursor_key),
         written: Arc::default(),
         deletions: Arc::default(),
@@ -123,11 +123,14 @@ pub async fn run(
         })
     };
     let (router, document) = routes().with_state(api.clone()).split_for_parts();
+    let router = settings.write_limit.limit(router, api.clone());
     let router = router.merge(documentation(described(document)));
-    let app = app(router, readiness, telemetry, settings.request_deadline);
+    let app = app(router, readiness, telemetry, &settings.http);
 
     let mut tasks = Tasks::new(shutdown.clone());
-    tasks.spawn("serving HTTP", serve(listener, app, shutdown.clone()));
+    tasks.spawn("serving HTTP", serve(listener, app, settings.http, shutdown.clone()));
+    tasks.spawn("keeping the keys of callers", settings.callers.keep(shutdown.clone()));
+    tasks.spawn("forgetting idle users", settings.write_limit.keep(shutdown.clone()));
     tasks.spawn(
         "working deletions off",
         work::delete(mysql.clone(), api.deletions, api.written.clone(), shutdown.clone()),

@@ -232,7 +232,7 @@ async fn likewise_aggregator_until(
 ) -> anyhow::Result<()> {
     let settings = Settings {
         log: ChangeLogSettings {
-            brokers: setting("KAFKA_BROKERS"),
+            brokers: setting("KAFKA_BROKERS").into(),
             group: topic.clone(),
             topic,
             prefetch_kib: 1024,
@@ -245,7 +245,7 @@ async fn likewise_aggregator_until(
             linger: Duration::ZERO,
         },
         owner: "likewise-tests".to_owned(),
-        request_deadline: Duration::from_secs(5),
+        http: likewise_serving::HttpSettings::default(),
     };
     likewise_aggregator::run(settings, store, listener, &TELEMETRY, stop).await
 }

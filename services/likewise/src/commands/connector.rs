@@ -19,7 +19,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 pub(crate) async fn run(config: &Config, command: ConnectorCommand) -> anyhow::Result<ExitCode> {
     let ConnectorCommand::Apply { timeout_s } = command;
     let connect = Connect::new(need("CONNECT_URL", config.connect_url.as_ref())?)?;
-    let brokers = need("KAFKA_BROKERS", config.kafka_brokers.as_ref())?;
+    let brokers = config.brokers()?;
     let mysql = roles::mysql(config)?;
     let mut definition = Definition::of_project();
     if !config.connector_exactly_once {

@@ -101,7 +101,7 @@ async fn binlog(config: &Config) -> anyhow::Result<Vec<Finding>> {
 }
 
 async fn kafka(config: &Config) -> anyhow::Result<Vec<Finding>> {
-    let topics = Topics::new(need("KAFKA_BROKERS", config.kafka_brokers.as_ref())?)?;
+    let topics = Topics::new(config.brokers()?)?;
     let settings = TopicSettings {
         partitions: config.partitions,
         replication_factor: config.replication_factor,
@@ -127,7 +127,7 @@ async fn mongodb(config: &Config) -> anyhow::Result<Vec<Finding>> {
     };
     findings.extend(doubts(&store, live).await?);
     // A topic that cannot be asked is told where Kafka is.
-    let log = Bounds::new(need("KAFKA_BROKERS", config.kafka_brokers.as_ref())?, CHANGES)?;
+    let log = Bounds::new(config.brokers()?, CHANGES)?;
     let Ok(partitions) = log.partitions().await else { return Ok(findings) };
     if partitions != live.partitions {
         findings.push(Finding {

@@ -31,7 +31,7 @@ struct Drained {
 pub(crate) async fn run(config: &Config, timeout_s: u64, json: bool) -> anyhow::Result<ExitCode> {
     let mysql = roles::mysql(config)?;
     let store = roles::store(config).await?;
-    let log = Bounds::new(need("KAFKA_BROKERS", config.kafka_brokers.as_ref())?, CHANGES)?;
+    let log = Bounds::new(config.brokers()?, CHANGES)?;
     let started = Instant::now();
     let until = started + Duration::from_secs(timeout_s);
 

@@ -7,12 +7,12 @@ use likewise_core::Offset;
 use likewise_kafka::{Bounds, CHANGES};
 use likewise_mongodb::FirstGeneration;
 
-use crate::config::{Config, need};
+use crate::config::Config;
 use crate::roles;
 
 /// The schema first, then the marks, whose keys depend on the topic, then the first generation.
 pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
-    let brokers = need("KAFKA_BROKERS", config.kafka_brokers.as_ref())?;
+    let brokers = config.brokers()?;
     let admin = roles::mysql_admin(config)?;
     let store = roles::store(config).await?;
     let log = Bounds::new(brokers, CHANGES)?;

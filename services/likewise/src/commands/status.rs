@@ -10,7 +10,7 @@ use likewise_serving::rfc3339;
 use serde::Serialize;
 
 use super::{halted, live, print_json};
-use crate::config::{Config, need};
+use crate::config::Config;
 use crate::roles;
 use likewise_connect::{Connect, ConnectorStatus, Definition};
 
@@ -41,7 +41,7 @@ struct Partition {
 }
 
 pub(crate) async fn run(config: &Config, json: bool) -> anyhow::Result<ExitCode> {
-    let brokers = need("KAFKA_BROKERS", config.kafka_brokers.as_ref())?;
+    let brokers = config.brokers()?;
     let store = roles::store(config).await?;
     let log = Bounds::new(brokers, CHANGES)?;
 

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use likewise_kafka::{TopicSettings, Topics};
 
-use crate::config::{Config, need};
+use crate::config::Config;
 
 pub(crate) async fn run(config: &Config) -> anyhow::Result<ExitCode> {
-    let brokers = need("KAFKA_BROKERS", config.kafka_brokers.as_ref())?;
+    let brokers = config.brokers()?;
     let topics = Topics::new(brokers)?;
     let settings = TopicSettings {
         partitions: config.partitions,

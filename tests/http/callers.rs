@@ -1,0 +1,129 @@
+//! Who is known, and what they may do.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jsonwebtoken::{Algorithm, EncodingKey, Header, encode, get_current_timestamp};
+use likewise_tests::{Answer, Api, Oracle, eventually, fresh, setting};
+use reqwest::Method;
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use crate::role::Role;
+
+/// Of the tests alone, as its public half in the keys.
+const KEY: &str = include_str!("../../services/serving/src/caller/token/rsa.pem");
+const KEYS: &str = include_str!("../../services/serving/src/caller/token/jwks.json");
+/// How often a key that is not known is looked for, and a little more.
+const ROTATION: Duration = Duration::from_secs(15);
+
+fn token(user: &str, seconds: i64) -> String {
+    let expires = get_current_timestamp().cast_signed() + seconds;
+    let claims = json!({ "sub": user, "iss": "likewise", "aud": "likewise", "exp": expires });
+    let key = EncodingKey::from_secret(setting("JWT_SECRET").as_bytes()).expect("a key");
+    encode(&Header::default(), &claims, &key).expect("it is signed")
+}
+
+async fn call(method: Method, target: &str, token: &str, user: Option<&str>) -> Answer {
+    let bearer = format!("Bearer {token}");
+    let mut headers = vec![("Authorization", bearer.as_str())];
+    headers.extend(user.map(|user| ("X-User-Id", user)));
+    Api::new().call(method, target, &headers).await
+}
+
+#[tokio::test]
+async fn a_user_likes_by_a_token_of_their_own_and_for_nobody_else() {
+    let (user, post) = (fresh("user"), fresh("post"));
+    let (token, like) = (token(&user, 60), format!("W/v1/posts/{post}/like"));
+    let liked = call(Method::PUT, &like, &token, None).await;
+    assert_eq!((liked.status.as_u16(), &liked.json["changed"]), (200, &json!(true)));
+    assert!(Api::new().liked(&user, &post).await);
+    for named in ["somebody-else", &user] {
+        let refused = call(Method::PUT, &like, &token, Some(named)).await;
+        assert_eq!(refused.status, 400);
+        assert_eq!(refused.json["type"], "urn:likewise:problem:unexpected-user");
+    }
+    assert_eq!(Oracle::new().likes(&post).await, 1);
+    let count = call(Method::GET, &format!("R/v1/posts/{post}/count"), &token, None).await;
+    assert_eq!(count.status, 200, "any caller reads counts");
+    let again = call(Method::DELETE, &like, &token, None).await;
+    assert_eq!(again.json["changed"], true);
+}
+
+#[tokio::test]
+async fn a_token_that_is_not_accepted_is_told_so_and_none_is_asked_for() {
+    let like = "W/v1/posts/p/like";
+    for refused in [token("ann", -60), token("a b", 60), "a.b.c".to_owned(), "junk".to_owned()] {
+        let answer = call(Method::PUT, like, &refused, None).await;
+        assert_eq!(answer.status, 401, "{refused}");
+        assert_eq!(answer.headers["www-authenticate"], "Bearer error=\"invalid_token\"");
+        assert_eq!(answer.json["type"], "urn:likewise:problem:unauthorized");
+    }
+    let answer = Api::new().call(Method::PUT, like, &[("X-User-Id", "ann")]).await;
+    assert_eq!(
+        (answer.status.as_u16(), &answer.headers["www-authenticate"]),
+        (401, &"Bearer".parse().expect("a value"))
+    );
+    let operator = setting("OPERATOR_TOKEN");
+    for user in [None, Some("ann")] {
+        let answer = call(Method::PUT, like, &operator, user).await;
+        assert_eq!(answer.status, 403);
+        assert_eq!(answer.json["type"], "urn:likewise:problem:forbidden");
+    }
+    assert!(
+        likewise_tests::metric("WRITE_API", "likewise_refused_calls_total{reason=\"expired\"}")
+            .await
+            >= 1.0
+    );
+}
+
+/// Serves what it holds to everybody who asks.
+async fn keys_at(text: Arc<Mutex<String>>) -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port is free");
+    let address = listener.local_addr().expect("it has an address");
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let text = text.lock().expect("no panic").clone();
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request).await;
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}",
+                text.len()
+            );
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    format!("http://{address}/keys")
+}
+
+#[tokio::test]
+async fn public_keys_come_from_an_address_and_are_rotated_there() {
+    let text = Arc::new(Mutex::new(KEYS.to_owned()));
+    let url = keys_at(text.clone()).await;
+    let role = Role::write_api(&[("LIKEWISE_JWKS", &url)]).await;
+    let key = EncodingKey::from_rsa_pem(KEY.as_bytes()).expect("a key");
+    let user = fresh("user");
+    let claims = json!({
+        "sub": user, "iss": "likewise", "aud": "likewise", "exp": get_current_timestamp() + 600,
+    });
+    let signed = |id: &str| {
+        let header = Header { kid: Some(id.to_owned()), ..Header::new(Algorithm::RS256) };
+        encode(&header, &claims, &key).expect("it is signed")
+    };
+    let status = async |token: &str| {
+        let call = reqwest::Client::new().get(role.url("/v1/posts/p/like")).bearer_auth(token);
+        call.send().await.expect("it answers").status().as_u16()
+    };
+    assert_eq!(status(&signed("rsa-1")).await, 200);
+    assert_eq!(status(&signed("rsa-2")).await, 401);
+    *text.lock().expect("no panic") = KEYS.replace("rsa-1", "rsa-2");
+    eventually("the new key is known", ROTATION, async || {
+        (status(&signed("rsa-2")).await == 200).then_some(())
+    })
+    .await;
+    assert_eq!(status(&signed("rsa-1")).await, 401);
+    *text.lock().expect("no panic") = "gone".to_owned();
+    assert_eq!(status(&signed("rsa-3")).await, 401);
+    assert_eq!(status(&signed("rsa-2")).await, 200, "the last keys stand");
+}

@@ -1,0 +1,111 @@
+//! HTTP by hand, for what a client library would not send.
+
+use std::time::Duration;
+
+use likewise_tests::setting;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+pub(crate) struct Raw {
+    stream: TcpStream,
+    read: Vec<u8>,
+}
+
+/// The head of an answer, and its content.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) head: String,
+    pub(crate) content: String,
+}
+
+impl Answer {
+    pub(crate) fn status(&self) -> &str {
+        self.head.split(' ').nth(1).expect("a status")
+    }
+
+    #[track_caller]
+    pub(crate) fn is_problem(&self, status: &str, slug: &str) {
+        assert_eq!(self.status(), status, "{self:?}");
+        assert!(self.head.contains("content-type: application/problem+json"), "{self:?}");
+        assert!(self.content.contains(&format!("urn:likewise:problem:{slug}")), "{self:?}");
+    }
+}
+
+impl Raw {
+    pub(crate) async fn connect(address: &str) -> Self {
+        let stream = TcpStream::connect(address).await.expect("it accepts");
+        Self { stream, read: Vec::new() }
+    }
+
+    pub(crate) async fn send(&mut self, text: &str) {
+        self.stream.write_all(text.as_bytes()).await.expect("it is sent");
+    }
+
+    /// Sends until the other side takes no more.
+    pub(crate) async fn send_all_it_takes(&mut self, text: &str) {
+        while let Ok(Ok(_)) =
+            timeout(Duration::from_millis(300), self.stream.write(text.as_bytes())).await
+        {}
+    }
+
+    pub(crate) async fn send_bytes(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).await.expect("it is sent");
+    }
+
+    /// The first bytes of what comes.
+    pub(crate) async fn bytes(&mut self, count: usize) -> Vec<u8> {
+        while self.read.len() < count {
+            assert!(self.more().await, "it ended after {:?}", self.read);
+        }
+        self.read[..count].to_vec()
+    }
+
+    /// The next answer, whose content has a length.
+    pub(crate) async fn answer(&mut self) -> Answer {
+        let end = loop {
+            if let Some(end) = self.read.windows(4).position(|four| four == b"\r\n\r\n") {
+                break end + 4;
+            }
+            assert!(self.more().await, "it ended after {:?}", String::from_utf8_lossy(&self.read));
+        };
+        let head = String::from_utf8_lossy(&self.read[..end]).into_owned();
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let length: usize = length.map_or(0, |length| length.parse().expect("a number"));
+        while self.read.len() < end + length {
+            assert!(self.more().await, "it ended within {head}");
+        }
+        let content = String::from_utf8_lossy(&self.read[end..end + length]).into_owned();
+        self.read.drain(..end + length);
+        Answer { head, content }
+    }
+
+    /// Waits until the other side closes, and nothing more came.
+    pub(crate) async fn is_closed(&mut self) {
+        assert!(!self.more().await, "{:?}", String::from_utf8_lossy(&self.read));
+    }
+
+    async fn more(&mut self) -> bool {
+        let mut buffer = [0; 16 << 10];
+        let read = timeout(LIMIT, self.stream.read(&mut buffer)).await.expect("it ends or sends");
+        // A reset is an end too.
+        let count = read.unwrap_or(0);
+        self.read.extend_from_slice(&buffer[..count]);
+        count > 0
+    }
+}
+
+/// A request with the service token and a user.
+pub(crate) fn request(method: &str, target: &str, headers: &str) -> String {
+    let token = setting("SERVICE_TOKEN");
+    format!(
+        "{method} {target} HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer {token}\r\nX-User-Id: raw\r\n{headers}\r\n"
+    )
+}
+
+/// `host:port` of a role of the stack.
+pub(crate) fn address(role: &str) -> String {
+    setting(&format!("{role}_URL")).trim_start_matches("http://").to_owned()
+}
