@@ -1,33 +1,33 @@
 //! Servers that are talked to by TLS, and those that must be.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use likewise_mysql::{Mysql, PoolSettings};
 use likewise_tests::{likewise_told, setting};
 
-/// MySQL makes its certificates itself, in its data folder.
-fn ca() -> std::path::PathBuf {
-    likewise_tests::home().join("mysql/data/ca.pem")
-}
-
+/// MySQL makes its certificates itself, in its data folder, for no host.
 #[tokio::test]
 async fn mysql_is_talked_to_by_tls_where_its_address_says_so() {
-    let url = setting("MYSQL_URL") + "?require_ssl=true&verify_identity=false";
-    let told = |url: &str| {
-        let settings = PoolSettings {
-            url: url.to_owned(),
-            max_connections: 1,
-            tls_ca: Some(ca()),
-            deadline: Duration::from_secs(5),
-        };
+    let ca = likewise_tests::home().join("mysql/data/ca.pem");
+    let told = |parameters: &str, tls_ca: Option<PathBuf>| {
+        let url = setting("MYSQL_URL") + parameters;
+        let deadline = Duration::from_secs(5);
+        let settings = PoolSettings { url, max_connections: 1, tls_ca, deadline };
         Mysql::new(&settings).expect("settings")
     };
-    let by_tls = told(&url);
-    assert!(by_tls.cipher().await.expect("it answers").is_some_and(|cipher| !cipher.is_empty()));
-    let clear = told(&setting("MYSQL_URL"));
+    let clear = told("", None);
     assert_eq!(clear.cipher().await.expect("it answers"), None);
-    by_tls.close().await;
-    clear.close().await;
+    let by_tls = told("?require_ssl=true&verify_ca=false", None);
+    assert!(by_tls.cipher().await.expect("it answers").is_some());
+
+    let why = |error: likewise_mysql::Error| format!("{error:?}");
+    let unknown = told("?require_ssl=true", None).cipher().await;
+    let unknown = why(unknown.expect_err("nobody vouches for it"));
+    assert!(unknown.contains("UnknownIssuer"), "{unknown}");
+    let another = told("?require_ssl=true", Some(ca)).cipher().await;
+    let another = why(another.expect_err("it is another one's"));
+    assert!(another.contains("NotValidForName"), "{another}");
 }
 
 #[tokio::test]

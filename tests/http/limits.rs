@@ -89,7 +89,17 @@ async fn above_the_limit_of_calls_the_next_is_refused_at_once_and_health_is_told
     let locking = "UPDATE post_likes SET liked = NOT liked WHERE user_id = ? AND post_id = ?";
     lock.exec_drop(locking, (&user, &post)).await.expect("it is locked");
     let held = role.call(Method::DELETE, &format!("/v1/posts/{post}/like"));
-    let held = tokio::spawn(held.header("X-User-Id", &user).send());
+    let held = held.header("X-User-Id", &user);
+    // The calls below may take the one place before it does.
+    let held = tokio::spawn(async move {
+        loop {
+            let again = held.try_clone().expect("it has no content");
+            let answer = again.send().await.expect("it answers");
+            if answer.status() != 503 {
+                return answer.status();
+            }
+        }
+    });
 
     let refused = eventually("a call is refused", LIMIT, async || {
         let answer = role.like("somebody", &post).await;
@@ -104,7 +114,7 @@ async fn above_the_limit_of_calls_the_next_is_refused_at_once_and_health_is_told
         assert_eq!(health.status(), 200, "{path}");
     }
     lock.rollback().await.expect("it ends");
-    assert_eq!(held.await.expect("no panic").expect("it answers").status(), 200);
+    assert_eq!(held.await.expect("no panic"), 200);
     assert_eq!(role.like("somebody", &post).await.status(), 200);
 }
 

@@ -55,7 +55,8 @@ pub(crate) struct Config {
     /// An account that may change the schema.
     pub(crate) mysql_admin_url: Option<Secret>,
     pub(crate) mysql_max_connections: usize,
-    /// A PEM file: who may vouch for MySQL. TLS is asked for by `require_ssl=true` in the URL.
+    /// A PEM file: who may vouch for MySQL. TLS is asked for by `require_ssl=true` in the URL, whose host
+    /// must then be a name of the server's certificate.
     pub(crate) mysql_tls_ca: Option<PathBuf>,
     pub(crate) kafka_brokers: Option<String>,
     pub(crate) kafka_security: KafkaSecurity,

@@ -1,7 +1,7 @@
 //! What every answer has in common.
 
 use axum::extract::Request;
-use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -9,7 +9,6 @@ use axum::response::{IntoResponse as _, Response};
 use crate::app::OPERATIONS;
 use crate::{Kind, Problem};
 
-const OPTIONS: &[u8] = b", OPTIONS";
 /// What is a user's, and whatever went wrong, is nobody else's and of no use later.
 const NO_STORE: HeaderValue = HeaderValue::from_static("private, no-store");
 
@@ -22,12 +21,6 @@ pub(crate) async fn finished(request: Request, next: Next) -> Response {
         response = problem_of(response);
     }
     let headers = response.headers_mut();
-    if let Some(allow) = headers.get(ALLOW) {
-        let allow = [allow.as_bytes(), OPTIONS].concat();
-        if let Ok(allow) = HeaderValue::from_bytes(&allow) {
-            headers.insert(ALLOW, allow);
-        }
-    }
     if !is_operation || status != StatusCode::OK {
         headers.entry(CACHE_CONTROL).or_insert(NO_STORE);
     }
