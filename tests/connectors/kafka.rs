@@ -186,7 +186,7 @@ async fn a_partition_that_went_to_another_member_is_not_started_again() {
 /// The stack's own topics are there as defined; other numbers are refused, never changed.
 #[tokio::test]
 async fn topics_that_are_there_are_compared() {
-    let topics = Topics::new(&setting("KAFKA_BROKERS")).expect("settings");
+    let topics = Topics::new(setting("KAFKA_BROKERS")).expect("settings");
     let partitions: u32 = setting("PARTITIONS").parse().expect("a number");
     let settings = TopicSettings { partitions, replication_factor: 1 };
     assert_eq!(topics.create(settings).await.expect("they are there"), Vec::<&str>::new());
@@ -196,7 +196,6 @@ async fn topics_that_are_there_are_compared() {
         matches!(&error, Error::TopicDiffers { setting, .. } if setting == "partitions"),
         "{error}"
     );
-    let bounds =
-        Bounds::new(&setting("KAFKA_BROKERS"), "likewise.no-such-topic").expect("settings");
+    let bounds = Bounds::new(setting("KAFKA_BROKERS"), "likewise.no-such-topic").expect("settings");
     assert!(matches!(bounds.partitions().await, Err(Error::NoTopic(_))));
 }

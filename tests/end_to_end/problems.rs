@@ -32,7 +32,11 @@ async fn refusals_say_what_is_wrong() {
         ] {
             let answer = api.call(method.clone(), target, headers).await;
             assert_problem(&answer, 401, "unauthorized");
-            assert_eq!(answer.headers["www-authenticate"], "Bearer");
+            let challenge = answer.headers["www-authenticate"].to_str().expect("text");
+            // Whoever sent a token is told that it is not accepted.
+            let sent = headers[0].1 == "Bearer wrong";
+            assert_eq!(challenge.contains("error=\"invalid_token\""), sent, "{challenge}");
+            assert!(challenge.starts_with("Bearer"), "{challenge}");
         }
     }
     let answer = api.call(put.clone(), like, &known[..1]).await;

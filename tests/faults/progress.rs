@@ -22,7 +22,7 @@ impl Progress {
             max_connections: 4,
             deadline: Duration::from_secs(5),
         };
-        let log = Bounds::new(&setting("KAFKA_BROKERS"), CHANGES).expect("a client");
+        let log = Bounds::new(setting("KAFKA_BROKERS"), CHANGES).expect("a client");
         Self { log, store: Store::new(&settings).await.expect("a client") }
     }
 

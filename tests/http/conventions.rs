@@ -148,7 +148,7 @@ async fn calls_are_measured_by_their_route_and_logged_by_it() {
     ));
     assert!(has("likewise_http_requests_total{method=\"GET\",route=\"none\",status=\"404\"}"));
     assert!(has(
-        "likewise_http_request_seconds_bucket{method=\"GET\",route=\"/v1/posts/{post_id}/count\",le=\"0.005\"}"
+        "likewise_http_request_seconds_bucket{method=\"GET\",route=\"/v1/posts/{post_id}/count\",le=\"0.0025\"}"
     ));
     assert!(has("likewise_refused_calls_total{reason=\"no-token\"}"));
     assert!(!text.contains("a-post-of-one-name") && !text.contains("/no/such/address"));

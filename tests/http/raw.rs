@@ -88,12 +88,9 @@ impl Raw {
     }
 
     async fn more(&mut self) -> bool {
-        let mut buffer = [0; 16 << 10];
-        let read = timeout(LIMIT, self.stream.read(&mut buffer)).await.expect("it ends or sends");
+        let read = timeout(LIMIT, self.stream.read_buf(&mut self.read)).await;
         // A reset is an end too.
-        let count = read.unwrap_or(0);
-        self.read.extend_from_slice(&buffer[..count]);
-        count > 0
+        read.expect("it ends or sends").unwrap_or(0) > 0
     }
 }
 

@@ -55,12 +55,6 @@ impl From<String> for Brokers {
     }
 }
 
-impl From<&String> for Brokers {
-    fn from(addresses: &String) -> Self {
-        addresses.clone().into()
-    }
-}
-
 impl From<&str> for Brokers {
     fn from(addresses: &str) -> Self {
         addresses.to_owned().into()

@@ -44,7 +44,7 @@ impl Mechanism {
 impl Config {
     /// Kafka's brokers, and how they are talked to.
     pub(crate) fn brokers(&self) -> anyhow::Result<Brokers> {
-        let brokers = Brokers::from(need("KAFKA_BROKERS", self.kafka_brokers.as_ref())?);
+        let brokers = Brokers::from(need("KAFKA_BROKERS", self.kafka_brokers.as_ref())?.clone());
         let account = match self.kafka_security {
             KafkaSecurity::Plaintext => return Ok(brokers),
             KafkaSecurity::Ssl => None,

@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
 
@@ -13,6 +13,11 @@ const BUCKETS: [f64; 17] = [
     0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0, 1_000.0,
     10_000.0, 100_000.0,
 ];
+
+/// Bucket borders of how long a call takes, in seconds: finer, since most take a few milliseconds.
+const CALL_BUCKETS: [f64; 14] =
+    [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+pub(crate) const CALL_SECONDS: &str = "likewise_http_request_seconds";
 
 const UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
@@ -49,6 +54,8 @@ impl Telemetry {
         let handle = PrometheusBuilder::new()
             .set_buckets(&BUCKETS)
             .context("the histogram's buckets are not valid")?
+            .set_buckets_for_metric(Matcher::Full(CALL_SECONDS.to_owned()), &CALL_BUCKETS)
+            .context("the buckets of calls are not valid")?
             .install_recorder()
             .context("failed to start metrics")?;
         // Histograms keep every sample until they are drained, whether anybody scrapes or not.

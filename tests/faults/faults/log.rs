@@ -179,7 +179,7 @@ impl Counted {
             deadline: Duration::from_secs(5),
         };
         let store = Store::new(&settings).await.expect("a client");
-        let log = Bounds::new(&setting("KAFKA_BROKERS"), topic).expect("a client");
+        let log = Bounds::new(setting("KAFKA_BROKERS"), topic).expect("a client");
         let ends = log.ends().await.expect("Kafka answers");
         let starts = vec![0; ends.len()];
         store.create_first_generation(topic, &starts).await.expect("it is made");

@@ -15,6 +15,7 @@ use super::request_id::{REQUEST_ID, request_id};
 use super::trace::trace_id;
 use crate::app::OPERATIONS;
 use crate::server::Arrival;
+use crate::telemetry::CALL_SECONDS;
 
 /// The route of an address that there is not.
 const NO_ROUTE: &str = "none";
@@ -64,7 +65,7 @@ impl Observer {
         )
         .increment(1);
         metrics::histogram!(
-            "likewise_http_request_seconds",
+            CALL_SECONDS,
             "method" => label(&method), "route" => route.to_owned(),
         )
         .record(elapsed);
