@@ -94,3 +94,29 @@ fn secure(config: &mut ClientConfig, security: &Security) {
             .set("sasl.password", &account.password);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rdkafka::consumer::BaseConsumer;
+
+    use super::*;
+
+    /// The password is no part of what is printed.
+    #[test]
+    fn the_library_takes_every_way_to_be_secure() {
+        let account = |mechanism: &str| Account {
+            mechanism: mechanism.to_owned(),
+            user: "likewise".to_owned(),
+            password: "hush".to_owned(),
+        };
+        let ways = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"].map(account).map(Some);
+        for account in ways.into_iter().chain([None]) {
+            let protocol = if account.is_some() { "sasl_ssl" } else { "ssl" };
+            let brokers = Brokers::from("127.0.0.1:1").secured(Security { ca: None, account });
+            assert!(!format!("{brokers:?}").contains("hush"));
+            let config = config(&brokers, "test");
+            assert_eq!(config.get("security.protocol"), Some(protocol));
+            config.create::<BaseConsumer>().expect("the library takes it");
+        }
+    }
+}
