@@ -138,7 +138,7 @@ async fn likes_go_on_without_the_names_of_transactions(mysqld: &Mysqld) {
     mysqld.run(&format!("REVOKE {history} FROM likewise@'%';")).await;
     let [(_, url), _] = mysqld.told();
     let deadline = Duration::from_secs(10);
-    let settings = PoolSettings { url: url.to_owned(), max_connections: 1, deadline };
+    let settings = PoolSettings { url: url.to_owned(), max_connections: 1, tls_ca: None, deadline };
     let mysql = Mysql::new(&settings).expect("settings");
     let (ann, post) = (UserId::from_log("ann"), PostId::from_log("p"));
     for liked in [true, false] {
