@@ -2,6 +2,7 @@
 
 mod counts;
 mod deletions;
+mod documents;
 mod identity;
 mod lists;
 mod log;

@@ -18,6 +18,8 @@ pub struct Answer {
     pub headers: reqwest::header::HeaderMap,
     /// Its JSON, or null.
     pub json: Value,
+    /// Its text.
+    pub text: String,
 }
 
 /// An app server.
@@ -171,5 +173,6 @@ async fn try_answer(request: RequestBuilder) -> Result<Answer, reqwest::Error> {
     let content_type = content_type.unwrap_or_default().to_owned();
     let body = response.bytes().await?;
     let json = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    Ok(Answer { status, content_type, headers, json })
+    let text = String::from_utf8_lossy(&body).into_owned();
+    Ok(Answer { status, content_type, headers, json, text })
 }
