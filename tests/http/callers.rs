@@ -17,6 +17,7 @@ const KEY: &str = include_str!("../../services/serving/src/caller/token/rsa.pem"
 const KEYS: &str = include_str!("../../services/serving/src/caller/token/jwks.json");
 /// How often a key that is not known is looked for, and a little more.
 const ROTATION: Duration = Duration::from_secs(15);
+const LIMIT: Duration = Duration::from_secs(60);
 
 fn token(user: &str, seconds: i64) -> String {
     let expires = get_current_timestamp().cast_signed() + seconds;
@@ -49,6 +50,40 @@ async fn a_user_likes_by_a_token_of_their_own_and_for_nobody_else() {
     assert_eq!(count.status, 200, "any caller reads counts");
     let again = call(Method::DELETE, &like, &token, None).await;
     assert_eq!(again.json["changed"], true);
+}
+
+#[tokio::test]
+async fn a_user_lists_and_deletes_their_own_likes_and_nobody_elses() {
+    let (ann, ben, post) = (fresh("ann"), fresh("ben"), fresh("post"));
+    let (anns, bens) = (token(&ann, 60), token(&ben, 60));
+    for token in [&anns, &bens] {
+        let like = call(Method::PUT, &format!("W/v1/posts/{post}/like"), token, None).await;
+        assert_eq!(like.status, 200, "{like:?}");
+    }
+    let likes = format!("W/v1/users/{ann}/likes");
+    let own = call(Method::GET, &likes, &anns, None).await;
+    assert_eq!((own.status.as_u16(), &own.json["items"][0]["post_id"]), (200, &json!(post)));
+    for (method, target) in [
+        (Method::GET, likes.clone()),
+        (Method::DELETE, likes.clone()),
+        (Method::DELETE, format!("W/v1/posts/{post}/likes")),
+    ] {
+        let refused = call(method, &target, &bens, None).await;
+        assert_eq!(refused.status, 403, "{target}");
+        assert_eq!(refused.json["type"], "urn:likewise:problem:forbidden");
+    }
+    assert_eq!(Oracle::new().likes(&post).await, 2);
+
+    let asked = call(Method::DELETE, &likes, &anns, None).await;
+    assert_eq!(asked.status, 202, "{asked:?}");
+    let receipt = format!("W{}", asked.headers["location"].to_str().expect("an address"));
+    assert_eq!(call(Method::GET, &receipt, &bens, None).await.status, 404);
+    eventually("the deletion is done", LIMIT, async || {
+        let receipt = call(Method::GET, &receipt, &anns, None).await;
+        (receipt.json["done_at"].is_string() && receipt.json["edges"] == 1).then_some(())
+    })
+    .await;
+    assert_eq!(Oracle::new().likes(&post).await, 1);
 }
 
 #[tokio::test]

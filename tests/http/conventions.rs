@@ -157,3 +157,18 @@ async fn calls_are_measured_by_their_route_and_logged_by_it() {
     assert!(log.contains("route=\"/v1/posts/{post_id}/count\" status=401"));
     assert!(!log.contains("a-post-of-one-name") && !log.contains(&setting("SERVICE_TOKEN")));
 }
+
+/// The stack's peers are not trusted proxies, so what they say of a client is not believed.
+#[tokio::test]
+async fn a_trace_is_taken_up_and_a_made_up_client_is_not() {
+    let trace = fresh("").replace('-', "");
+    let parent = format!("00-{trace}-00f067aa0ba902b7-01");
+    let answer = counts(&[("traceparent", &parent), ("X-Forwarded-For", "203.0.113.7")]).await;
+    assert_eq!(answer.status, 200);
+    counts(&[("traceparent", "00-junk-junk-01")]).await;
+    let log = std::fs::read_to_string(likewise_tests::home().join("logs/read-api.log"));
+    let log = log.expect("it can be read");
+    let line = log.lines().rfind(|line| line.contains(&trace)).expect("the call is in the log");
+    assert!(line.contains("client=127.0.0.1") && !line.contains("203.0.113.7"), "{line}");
+    assert!(!log.contains("junk-junk"));
+}

@@ -2,7 +2,6 @@
 //! away; what was killed half done. Each of these disturbs the whole stack, so they run one after the other.
 
 mod another_log;
-mod away;
 mod deletion;
 mod doubt;
 mod outages;

@@ -128,7 +128,14 @@ pub async fn run(
     let app = app(router, readiness, telemetry, &settings.http);
 
     let mut tasks = Tasks::new(shutdown.clone());
-    tasks.spawn("serving HTTP", serve(listener, app, settings.http, shutdown.clone()));
+    // What the calls need goes on until the last of them was served.
+    let served = CancellationToken::new();
+    let serving = serve(listener, app, settings.http, shutdown.clone());
+    let ended = served.clone().drop_guard();
+    tasks.spawn("serving HTTP", async move {
+        let _ended = ended;
+        serving.await
+    });
     tasks.spawn("keeping the keys of callers", settings.callers.keep(shutdown.clone()));
     tasks.spawn("forgetting idle users", settings.write_limit.keep(shutdown.clone()));
     tasks.spawn(
@@ -143,12 +150,11 @@ pub async fn run(
             api.written,
             settings.mark_interval,
             settings.idle_mark_interval,
-            shutdown.clone(),
+            served.clone(),
         ),
     );
-    let watched = shutdown.clone();
     tasks.spawn("watching the counts", async move {
-        reader.keep(watched).await;
+        reader.keep(served).await;
         Ok(())
     });
     tasks.spawn("checking the settings of MySQL", conditions.keep(shutdown));

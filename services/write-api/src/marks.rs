@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 /// The pause after MySQL did not take the marks.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
-/// Sets due marks until `shutdown`. A write is followed by a mark within twice `interval`: a mark
+/// Sets due marks until `shutdown`, which must come after the last write, and once more then. A write is followed by a mark within twice `interval`: a mark
 /// that another instance set less than `interval` ago is left alone, and tried again after it.
 pub(crate) async fn keep(
     mysql: Mysql,
@@ -50,6 +50,10 @@ pub(crate) async fn keep(
                 );
             }
         }
+    }
+    if let Err(error) = mysql.set_due_marks(Duration::ZERO).await {
+        let error = &error as &dyn std::error::Error;
+        tracing::warn!(error, "the last marks could not be set: the next instance sets them");
     }
     Ok(())
 }
