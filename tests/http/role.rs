@@ -31,6 +31,7 @@ impl Role {
         let process = Command::new(home().join("bin/likewise"))
             .arg(role)
             .env(listen, &address)
+            .env("LIKEWISE_LOG", "warn")
             .envs(settings.iter().copied())
             .stdin(Stdio::null())
             .kill_on_drop(true)

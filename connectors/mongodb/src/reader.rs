@@ -69,6 +69,8 @@ pub enum ReadError {
 pub struct Asked {
     /// A count that was read before is read again.
     since: Instant,
+    /// A read that is under way since before is not joined.
+    joins_since: Instant,
     /// A count that may lack a like committed before is read again, until the time given.
     min_as_of: Option<(Micros, Instant)>,
 }
@@ -168,12 +170,13 @@ impl CountReader {
     pub fn recent(&self) -> Asked {
         let now = Instant::now();
         let since = now.checked_sub(self.0.settings.fresh_for).unwrap_or(now);
-        Asked { since, min_as_of: None }
+        Asked { since, joins_since: since, min_as_of: None }
     }
 
     /// What is read from now on.
     pub fn anew(&self) -> Asked {
-        Asked { since: Instant::now(), min_as_of: None }
+        let now = Instant::now();
+        Asked { since: now, joins_since: now, min_as_of: None }
     }
 
     /// The counts of the posts: at most one query, for what is not known yet and nobody else is asking for.
@@ -188,8 +191,8 @@ impl CountReader {
                 let partitions =
                     posts.iter().map(|post| partition_of(post.as_str(), live.partitions)).collect();
                 let passed = self.0.passing.wait(live.generation, partitions, min);
-                let Ok(since) = timeout_at(until.into(), passed).await else { break };
-                read = self.0.look(live, posts, Asked { since, ..asked }).await?;
+                let Ok(joins_since) = timeout_at(until.into(), passed).await else { break };
+                read = self.0.look(live, posts, Asked { joins_since, ..asked }).await?;
             }
         }
         let as_of = read.counts.iter().map(|known| known.counted_to.as_of).min().flatten();

@@ -49,7 +49,7 @@ impl Reader {
             let key = (live.generation, (*post).clone());
             // What landed since it was last looked for is known before its flight is gone.
             let landed = self.known.get(&key).filter(|known| asked.accepts(known));
-            let started = under_way.get(&key).filter(|started| started.asked >= asked.since);
+            let started = under_way.get(&key).filter(|started| started.asked >= asked.joins_since);
             match (landed, started) {
                 (Some(known), _) => {
                     let landed = HashMap::from([(key.1, known)]);
