@@ -227,8 +227,8 @@ impl Default for Config {
             min_as_of_wait_ms: 1_000,
             // The heart must not wait for the number beside it.
             own_count_wait_ms: 200,
-            // A socket and a few KiB each.
-            stream_listeners: 10_000,
+            // Half of the connections: calls must find some too.
+            stream_listeners: 4_096,
             // One transaction: far below MongoDB's 16 MiB and 60 s.
             batch_records: 10_000,
             batch_bytes: 8 << 20,

@@ -19,6 +19,8 @@ use crate::config::{Config, need};
 const FIRST_GENERATION: i64 = 1;
 /// The consumer group of the first generation.
 const GROUP: &str = "likewise-aggregator";
+/// Files that are open beside connections: logs, libraries, Kafka.
+const OTHER_FILES: u64 = 256;
 const MONGODB_DATABASE: &str = "likewise";
 /// How long a reader of counts waits for MongoDB: it answers in a few milliseconds, or is away.
 const COUNT_PATIENCE: Duration = Duration::from_secs(1);
@@ -153,6 +155,21 @@ async fn start(config: &Config, listen: SocketAddr) -> anyhow::Result<(Telemetry
     let telemetry = Telemetry::start(&config.log, config.log_format)?;
     let listener =
         TcpListener::bind(listen).await.with_context(|| format!("failed to listen on {listen}"))?;
+    allow_files(config);
     tracing::info!("listening on {listen}");
     Ok((telemetry, listener))
+}
+
+/// Each connection is an open file, and many systems allow a process 1,024 unless it asks for more.
+fn allow_files(config: &Config) {
+    let wanted = (config.max_connections + config.mysql_max_connections) as u64
+        + u64::from(config.mongodb_max_connections)
+        + OTHER_FILES;
+    match rlimit::increase_nofile_limit(wanted) {
+        Ok(allowed) if allowed < wanted => tracing::warn!(
+            "this process may open {allowed} files, and LIKEWISE_MAX_CONNECTIONS asks for {wanted}: raise the limit (ulimit -Hn)"
+        ),
+        Ok(_) => {}
+        Err(error) => tracing::warn!(%error, "the limit of open files is not known"),
+    }
 }
