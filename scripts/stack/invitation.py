@@ -20,6 +20,7 @@ def show(settings: Settings, told: Mapping[str, str] | None = None, logs: str | 
     for name in SHOWN:
         scheme = "" if name in ("mysql", "kafka", "mongodb") else "http://"
         print(f"{name:<11} {scheme}{settings.address(name)}")
+    print(f"{'docs':<11} http://{settings.address('write-api')}/docs and http://{settings.address('read-api')}/docs")
     print(f"{'logs':<11} {logs or settings.home / 'logs'}")
     print("\nTry (a count follows its like within a fraction of a second)")
     print(f"  curl -sSw '\\n' -X PUT -H {bearer} -H 'X-User-Id: u1' http://{settings.address('write-api')}/v1/posts/p1/like")

@@ -97,6 +97,9 @@ pub(crate) enum Command {
         command: DeadLettersCommand,
     },
     /// Replay a CSV file `user_id,post_id,action` (`like` or `unlike`) through the write API.
+    ///
+    /// Calls that met the limit of a user's writes, or an API that was away, are repeated after the time that
+    /// it asked for. Every line is sent as of now: a table with times of its own is imported into MySQL.
     Load(LoadArguments),
     /// Exit with 0 when the address answers 200.
     Health {

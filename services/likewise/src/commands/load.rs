@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
@@ -75,6 +76,8 @@ struct Load {
     url: String,
     token: String,
     progress: ProgressBar,
+    /// Why calls are repeated is told once.
+    has_waited: AtomicBool,
 }
 
 pub(crate) async fn run(config: &Config, arguments: LoadArguments) -> anyhow::Result<ExitCode> {
@@ -97,6 +100,7 @@ pub(crate) async fn run(config: &Config, arguments: LoadArguments) -> anyhow::Re
         url: url.trim_end_matches('/').to_owned(),
         token: token.expose().to_owned(),
         progress,
+        has_waited: AtomicBool::new(false),
     });
 
     load.wait_for_api().await?;
@@ -162,10 +166,11 @@ fn count_lines(arguments: &LoadArguments) -> anyhow::Result<u64> {
     let mut count = 0;
     for line in open(arguments)?.deserialize() {
         let Line { user_id, post_id, .. } = line.context("the file is not valid")?;
-        let at = || format!("the file is not valid after {count} lines: {user_id:?}, {post_id:?}");
-        UserId::parse(&user_id).with_context(at)?;
-        PostId::parse(&post_id).with_context(at)?;
         count += 1;
+        // Behind the header.
+        let at = |field: &str, id: &str| format!("line {}, {field} {id:?}", count + 1);
+        UserId::parse(&user_id).with_context(|| at("user_id", &user_id))?;
+        PostId::parse(&post_id).with_context(|| at("post_id", &post_id))?;
     }
     Ok(count)
 }
@@ -256,6 +261,9 @@ impl Load {
             };
             if attempt == ATTEMPTS {
                 bail!("given up after {ATTEMPTS} attempts: {why}");
+            }
+            if !self.has_waited.swap(true, Ordering::Relaxed) {
+                self.progress.suspend(|| eprintln!("waiting now and then: {why}"));
             }
             attempt += 1;
             *repeated += 1;
