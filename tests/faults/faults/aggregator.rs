@@ -19,6 +19,8 @@ const HALF_FILLED: [(&str, &str); 2] =
 /// A batch that is not committed before the test is over with it.
 const SLOW: [(&str, &str); 2] =
     [("LIKEWISE_BATCH_LINGER_MS", "8000"), ("LIKEWISE_BATCH_AGE_MS", "8000")];
+/// More than is counted between a look and a kill.
+const IN_HAND: u64 = 200;
 const APP: &str = "fault-aggregator";
 
 const FENCED: &str = "a commit was fenced";
@@ -26,10 +28,21 @@ const FENCED: &str = "a commit was fenced";
 /// L13: kill −9 at random moments of an import. A batch that was in hand is counted by the next.
 pub(super) async fn kill(scene: &mut Scene) {
     for _ in 0..3 {
+        let before = scene.progress.length().await.expect("Kafka answers");
         let rows = Rows::new(scene, 20_000);
         rows.insert().await.expect("it does not panic").expect("MySQL takes the rows");
-        scene.any_moment(0..1_500).await;
-        let ends = scene.progress.ends().await.expect("Kafka answers");
+        // Anywhere in the first part of it: how long it takes into the log is the machine's matter.
+        let moment = before + scene.rng.random_range(1_000..8_000);
+        let ends = eventually(
+            "the import is on its way, and ahead of the counts",
+            TAKES_OVER,
+            async || {
+                let far_enough = scene.progress.length().await? >= moment;
+                let ends = scene.progress.ends().await?;
+                (far_enough && scene.progress.behind(&ends).await > IN_HAND).then_some(ends)
+            },
+        )
+        .await;
         stack::kill("aggregator").await;
         scene.provoked += 1;
         let behind = scene.progress.behind(&ends).await;
