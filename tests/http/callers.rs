@@ -1,5 +1,6 @@
 //! Who is known, and what they may do.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,14 +10,15 @@ use reqwest::Method;
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 
 use crate::role::Role;
 
 /// Of the tests alone, as its public half in the keys.
 const KEY: &str = include_str!("../../services/serving/src/caller/token/rsa.pem");
 const KEYS: &str = include_str!("../../services/serving/src/caller/token/jwks.json");
-/// How often a key that is not known is looked for, and a little more.
-const ROTATION: Duration = Duration::from_secs(15);
+/// A key that is not known is looked for every 10 s.
+const ROTATION: Duration = Duration::from_secs(60);
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn token(user: &str, seconds: i64) -> String {
@@ -113,15 +115,19 @@ async fn a_token_that_is_not_accepted_is_told_so_and_none_is_asked_for() {
     );
 }
 
-/// Serves what it holds to everybody who asks.
-async fn keys_at(text: Arc<Mutex<String>>) -> String {
+/// Serves what it holds to everybody who asks, once that may be read, and counts them.
+async fn keys_at(text: Arc<Mutex<String>>, may_read: Arc<Semaphore>) -> (String, Arc<AtomicUsize>) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port is free");
     let address = listener.local_addr().expect("it has an address");
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            let text = text.lock().expect("no panic").clone();
             let mut request = [0; 4096];
             let _ = stream.read(&mut request).await;
+            count.fetch_add(1, Relaxed);
+            drop(may_read.acquire().await);
+            let text = text.lock().expect("no panic").clone();
             let answer = format!(
                 "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}",
                 text.len()
@@ -129,23 +135,59 @@ async fn keys_at(text: Arc<Mutex<String>>) -> String {
             let _ = stream.write_all(answer.as_bytes()).await;
         }
     });
-    format!("http://{address}/keys")
+    (format!("http://{address}/keys"), asked)
+}
+
+fn signed(id: &str, user: &str) -> String {
+    let claims = json!({
+        "sub": user, "iss": "likewise", "aud": "likewise", "exp": get_current_timestamp() + 600,
+    });
+    let key = EncodingKey::from_rsa_pem(KEY.as_bytes()).expect("a key");
+    let header = Header { kid: Some(id.to_owned()), ..Header::new(Algorithm::RS256) };
+    encode(&header, &claims, &key).expect("it is signed")
+}
+
+#[tokio::test]
+async fn whoever_hangs_up_does_not_make_keys_be_read_again() {
+    let text = Arc::new(Mutex::new(KEYS.to_owned()));
+    let may_read = Arc::new(Semaphore::new(1));
+    let (url, asked) = keys_at(text.clone(), may_read.clone()).await;
+    let role = Role::write_api(&[("LIKEWISE_JWKS", &url)]).await;
+    let user = fresh("user");
+    let read = |id: &str| {
+        let read = reqwest::Client::new().get(role.url("/v1/posts/p/like"));
+        read.bearer_auth(signed(id, &user)).send()
+    };
+    assert_eq!(read("rsa-1").await.expect("it answers").status(), 200);
+    let before = asked.load(Relaxed);
+    *text.lock().expect("no panic") = KEYS.replace("rsa-1", "rsa-2");
+    let hold = may_read.acquire().await.expect("it is not closed");
+    // The first one that is let through makes the role ask; each hangs up while that is not answered.
+    eventually("the role asks for keys", ROTATION, async || {
+        let _ = tokio::time::timeout(Duration::from_millis(50), read("rsa-2")).await;
+        (asked.load(Relaxed) > before).then_some(())
+    })
+    .await;
+    for _ in 0..3 {
+        let _ = tokio::time::timeout(Duration::from_millis(50), read("rsa-2")).await;
+    }
+    drop(hold);
+    eventually("the new key is known", ROTATION, async || {
+        (read("rsa-2").await.expect("it answers").status() == 200).then_some(())
+    })
+    .await;
+    // On a slow machine the role may have given the held one up, and asks again for that.
+    let given_up = role.metric("likewise_jwks_failures_total").await;
+    assert_eq!(asked.load(Relaxed) as f64, before as f64 + 1.0 + given_up);
 }
 
 #[tokio::test]
 async fn public_keys_come_from_an_address_and_are_rotated_there() {
     let text = Arc::new(Mutex::new(KEYS.to_owned()));
-    let url = keys_at(text.clone()).await;
+    let (url, _) = keys_at(text.clone(), Arc::new(Semaphore::new(1))).await;
     let role = Role::write_api(&[("LIKEWISE_JWKS", &url)]).await;
-    let key = EncodingKey::from_rsa_pem(KEY.as_bytes()).expect("a key");
     let user = fresh("user");
-    let claims = json!({
-        "sub": user, "iss": "likewise", "aud": "likewise", "exp": get_current_timestamp() + 600,
-    });
-    let signed = |id: &str| {
-        let header = Header { kid: Some(id.to_owned()), ..Header::new(Algorithm::RS256) };
-        encode(&header, &claims, &key).expect("it is signed")
-    };
+    let signed = |id: &str| signed(id, &user);
     let status = async |token: &str| {
         let call = reqwest::Client::new().get(role.url("/v1/posts/p/like")).bearer_auth(token);
         call.send().await.expect("it answers").status().as_u16()
@@ -159,6 +201,10 @@ async fn public_keys_come_from_an_address_and_are_rotated_there() {
     .await;
     assert_eq!(status(&signed("rsa-1")).await, 401);
     *text.lock().expect("no panic") = "gone".to_owned();
-    assert_eq!(status(&signed("rsa-3")).await, 401);
+    eventually("it was read that they are gone", ROTATION, async || {
+        assert_eq!(status(&signed("rsa-3")).await, 401);
+        (role.metric("likewise_jwks_failures_total").await >= 1.0).then_some(())
+    })
+    .await;
     assert_eq!(status(&signed("rsa-2")).await, 200, "the last keys stand");
 }

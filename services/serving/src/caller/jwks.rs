@@ -27,7 +27,7 @@ pub(super) struct Jwks {
     /// None before they were read for the first time.
     keys: RwLock<Option<Arc<Vec<Key>>>>,
     /// When they were read last, or tried to be.
-    looked: Mutex<Option<Instant>>,
+    looked: Arc<Mutex<Option<Instant>>>,
 }
 
 enum Source {
@@ -66,10 +66,10 @@ impl Jwks {
         } else {
             Source::File(source.into())
         };
-        Ok(Self { source, keys: RwLock::default(), looked: Mutex::default() })
+        Ok(Self { source, keys: RwLock::default(), looked: Arc::default() })
     }
 
-    pub(super) async fn keep(&self) {
+    pub(super) async fn keep(self: &Arc<Self>) {
         loop {
             self.look(Duration::ZERO).await;
             tokio::time::sleep(match self.source {
@@ -83,7 +83,7 @@ impl Jwks {
     /// The key by its id; without one, the only key for the algorithm. A key that is not known is looked
     /// for once more.
     pub(super) async fn key(
-        &self,
+        self: &Arc<Self>,
         id: Option<&str>,
         algorithm: Algorithm,
     ) -> Result<DecodingKey, NoKey> {
@@ -111,12 +111,24 @@ impl Jwks {
     }
 
     /// Reads the keys, unless that was tried within `at_most_every`. What fails leaves the last ones.
-    pub(super) async fn look(&self, at_most_every: Duration) {
+    pub(super) async fn look(self: &Arc<Self>, at_most_every: Duration) {
         // Whoever comes meanwhile waits for the same reading.
-        let mut looked = self.looked.lock().await;
+        let mut looked = self.looked.clone().lock_owned().await;
         if looked.is_some_and(|looked| looked.elapsed() < at_most_every) {
             return;
         }
+        let this = self.clone();
+        // In a task of its own: a caller that hangs up must not end what others wait for.
+        let reading = tokio::spawn(async move {
+            this.read().await;
+            *looked = Some(Instant::now());
+        });
+        if let Err(error) = reading.await {
+            tracing::error!(%error, "the reading of callers' keys panicked");
+        }
+    }
+
+    async fn read(&self) {
         match self.source.read().await {
             Ok(keys) => {
                 *self.keys.write().expect("no holder of the lock panics") = Some(Arc::new(keys));
@@ -126,7 +138,6 @@ impl Jwks {
                 tracing::warn!(error = format!("{error:#}"), "the keys of callers cannot be read");
             }
         }
-        *looked = Some(Instant::now());
     }
 }
 

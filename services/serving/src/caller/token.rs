@@ -1,5 +1,7 @@
 //! A user's own token: a JWT, its signature, and its claims.
 
+use std::sync::Arc;
+
 use jsonwebtoken::errors::{Error, ErrorKind};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use likewise_core::UserId;
@@ -14,7 +16,7 @@ const LEEWAY_S: u64 = 10;
 
 pub(super) struct Tokens {
     secret: Option<DecodingKey>,
-    jwks: Option<Jwks>,
+    jwks: Option<Arc<Jwks>>,
     issuer: String,
     audience: String,
 }
@@ -29,7 +31,7 @@ impl Tokens {
         let secret = settings.jwt_secret.as_ref();
         Ok(Self {
             secret: secret.map(|key| DecodingKey::from_secret(key.as_bytes())).transpose()?,
-            jwks: settings.jwks.as_deref().map(Jwks::new).transpose()?,
+            jwks: settings.jwks.as_deref().map(Jwks::new).transpose()?.map(Arc::new),
             issuer: settings.jwt_issuer.clone(),
             audience: settings.jwt_audience.clone(),
         })
