@@ -35,6 +35,9 @@ async fn a_count_that_the_caller_has_is_not_sent_again() {
     assert_eq!(other.status, 200);
     let any = counts(&[("If-None-Match", "*")]).await;
     assert_eq!(any.status, StatusCode::NOT_MODIFIED);
+    for answer in [&first, &any] {
+        assert_eq!(answer.headers["vary"], "accept-encoding");
+    }
     assert!(any.headers.contains_key("etag") && any.content_type.is_empty(), "{any:?}");
     // Its `as_of` moves on every few seconds, and with it the tag.
     let mut tag = tag;
@@ -119,6 +122,20 @@ async fn what_is_large_is_compressed_where_the_caller_says_so() {
             .contains_key("content-encoding")
     );
     assert!(!counts(&gzip).await.headers.contains_key("content-encoding"));
+}
+
+#[tokio::test]
+async fn who_takes_no_coding_that_there_is_gets_the_answer_plain() {
+    let api = Api::new();
+    let post = fresh("post");
+    for accepted in ["identity;q=0", "br, *;q=0"] {
+        let headers = [("X-User-Id", "ann"), ("Accept-Encoding", accepted)];
+        let like = format!("W/v1/posts/{post}/like");
+        let liked = api.as_service(Method::PUT, &like, &headers).await;
+        assert_eq!((liked.status.as_u16(), liked.json["liked"].as_bool()), (200, Some(true)));
+        assert!(!liked.headers.contains_key("content-encoding"), "{liked:?}");
+    }
+    assert_eq!(likewise_tests::Oracle::new().likes(&post).await, 1);
 }
 
 #[tokio::test]

@@ -80,7 +80,12 @@ async fn what_is_no_http_is_refused_by_400() {
 
 #[tokio::test]
 async fn above_the_limit_of_calls_the_next_is_refused_at_once_and_health_is_told() {
-    let role = Role::write_api(&[("LIKEWISE_MAX_CONCURRENT_REQUESTS", "1")]).await;
+    let settings = [
+        ("LIKEWISE_MAX_CONCURRENT_REQUESTS", "1"),
+        ("LIKEWISE_REQUEST_DEADLINE_MS", "60000"),
+        ("LIKEWISE_STORE_DEADLINE_MS", "50000"),
+    ];
+    let role = Role::write_api(&settings).await;
     let (user, post) = (fresh("user"), fresh("post"));
     assert_eq!(role.like(&user, &post).await.status(), 200);
     // A lock on its row holds the next like of it up.
@@ -91,30 +96,28 @@ async fn above_the_limit_of_calls_the_next_is_refused_at_once_and_health_is_told
     let held = role.call(Method::DELETE, &format!("/v1/posts/{post}/like"));
     let held = held.header("X-User-Id", &user);
     // The calls below may take the one place before it does.
-    let held = tokio::spawn(async move {
-        loop {
-            let again = held.try_clone().expect("it has no content");
-            let answer = again.send().await.expect("it answers");
-            if answer.status() != 503 {
-                return answer.status();
-            }
-        }
+    let held = eventually("it has the place", LIMIT, async || {
+        let again = held.try_clone().expect("it has no content");
+        let status = again.send().await.expect("it answers").status();
+        (status != 503).then_some(status)
     });
-
-    let refused = eventually("a call is refused", LIMIT, async || {
-        let answer = role.like("somebody", &post).await;
-        (answer.status() == 503).then_some(answer)
-    })
-    .await;
-    assert_eq!(refused.headers()["retry-after"], "1");
-    let problem: serde_json::Value = refused.json().await.expect("JSON");
-    assert_eq!(problem["type"], "urn:likewise:problem:overloaded");
-    for path in ["/livez", "/readyz", "/metrics"] {
-        let health = role.call(Method::GET, path).send().await.expect("it answers");
-        assert_eq!(health.status(), 200, "{path}");
-    }
-    lock.rollback().await.expect("it ends");
-    assert_eq!(held.await.expect("no panic"), 200);
+    let others = async {
+        let refused = eventually("a call is refused", LIMIT, async || {
+            let answer = role.like("somebody", &post).await;
+            (answer.status() == 503).then_some(answer)
+        })
+        .await;
+        assert_eq!(refused.headers()["retry-after"], "1");
+        let problem: serde_json::Value = refused.json().await.expect("JSON");
+        assert_eq!(problem["type"], "urn:likewise:problem:overloaded");
+        for path in ["/livez", "/readyz", "/metrics"] {
+            let health = role.call(Method::GET, path).send().await.expect("it answers");
+            assert_eq!(health.status(), 200, "{path}");
+        }
+        lock.rollback().await.expect("it ends");
+    };
+    let (held, ()) = tokio::join!(held, others);
+    assert_eq!(held, 200);
     assert_eq!(role.like("somebody", &post).await.status(), 200);
 }
 

@@ -36,8 +36,19 @@ impl Answer {
 
 impl Raw {
     pub(crate) async fn connect(address: &str) -> Self {
-        let stream = TcpStream::connect(address).await.expect("it accepts");
-        Self { stream, read: Vec::new() }
+        Self::reach(address).await.expect("it accepts")
+    }
+
+    /// None where nobody listens any more.
+    pub(crate) async fn reach(address: &str) -> Option<Self> {
+        let stream = TcpStream::connect(address).await.ok()?;
+        Some(Self { stream, read: Vec::new() })
+    }
+
+    /// Sends a request, and reads its answer; none where the connection ends before.
+    pub(crate) async fn ask(&mut self, request: &str) -> Option<Answer> {
+        self.stream.write_all(request.as_bytes()).await.ok()?;
+        self.next().await.ok()
     }
 
     pub(crate) async fn send(&mut self, text: &str) {
@@ -65,26 +76,40 @@ impl Raw {
 
     /// The next answer, whose content has a length.
     pub(crate) async fn answer(&mut self) -> Answer {
+        self.next().await.expect("it answers")
+    }
+
+    async fn next(&mut self) -> Result<Answer, String> {
+        let ended = |read: &[u8]| format!("it ended after {:?}", String::from_utf8_lossy(read));
         let end = loop {
             if let Some(end) = self.read.windows(4).position(|four| four == b"\r\n\r\n") {
                 break end + 4;
             }
-            assert!(self.more().await, "it ended after {:?}", String::from_utf8_lossy(&self.read));
+            if !self.more().await {
+                return Err(ended(&self.read));
+            }
         };
         let head = String::from_utf8_lossy(&self.read[..end]).into_owned();
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
         let length: usize = length.map_or(0, |length| length.parse().expect("a number"));
         while self.read.len() < end + length {
-            assert!(self.more().await, "it ended within {head}");
+            if !self.more().await {
+                return Err(ended(&self.read));
+            }
         }
         let content = String::from_utf8_lossy(&self.read[end..end + length]).into_owned();
         self.read.drain(..end + length);
-        Answer { head, content }
+        Ok(Answer { head, content })
     }
 
     /// Waits until the other side closes, and nothing more came.
     pub(crate) async fn is_closed(&mut self) {
         assert!(!self.more().await, "{:?}", String::from_utf8_lossy(&self.read));
+    }
+
+    /// Reads whatever comes, until the other side closes.
+    pub(crate) async fn ends(&mut self) {
+        while self.more().await {}
     }
 
     async fn more(&mut self) -> bool {

@@ -111,7 +111,7 @@ pub async fn run(
         })
     };
     let (router, document) = routes().with_state(api).split_for_parts();
-    let router = router.merge(documentation(described(document)));
+    let router = router.merge(documentation(&described(document)));
     let app = app(router, readiness, telemetry, &settings.http);
 
     let mut tasks = Tasks::new(shutdown.clone());

@@ -33,7 +33,7 @@ pub fn app(
     let observer = Arc::new(Observer::new(settings.trusted_proxies.clone()));
     let api = api
         .layer(from_fn(cached))
-        .layer(compressed())
+        .layer(from_fn(compressed))
         .layer(from_fn(move |request, next| capacity.clone().admit(request, next)));
     let [live, ready, measured] = OPERATIONS;
     let app = api

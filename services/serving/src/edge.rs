@@ -2,6 +2,7 @@
 
 mod caching;
 mod client;
+mod compression;
 mod cors;
 mod finish;
 mod limits;
@@ -10,7 +11,8 @@ mod observe;
 mod request_id;
 mod trace;
 
-pub(crate) use caching::{CACHED_ROUTES, cached, compressed};
+pub(crate) use caching::{CACHED_ROUTES, cached};
+pub(crate) use compression::{GZIP, compressed, gzip, takes_gzip};
 pub(crate) use cors::cors;
 pub(crate) use finish::finished;
 pub(crate) use limits::{Capacity, Limits, MAX_CONTENT_BYTES, MAX_TARGET_BYTES};

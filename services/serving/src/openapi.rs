@@ -1,12 +1,12 @@
 //! What an API says of itself: its OpenAPI document, and a page that shows it without any other server.
 
 mod answers;
+mod pages;
 
 use axum::Router;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{InfoBuilder, License, OpenApi};
 use utoipa::{PartialSchema as _, ToSchema};
-use utoipa_swagger_ui::SwaggerUi;
 
 use crate::problem::ProblemBody;
 
@@ -41,6 +41,6 @@ pub fn describe(mut document: OpenApi, title: &str, description: &str) -> OpenAp
 }
 
 /// `/openapi.json`, and `/docs`, which needs no other server.
-pub fn documentation(document: OpenApi) -> Router {
-    SwaggerUi::new("/docs").url("/openapi.json", document).into()
+pub fn documentation(document: &OpenApi) -> Router {
+    pages::pages(document)
 }

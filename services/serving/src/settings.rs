@@ -13,7 +13,8 @@ pub struct HttpSettings {
     pub header_deadline: Duration,
     /// How long a connection may stay without a request.
     pub idle_deadline: Duration,
-    /// How long a client may take nothing of an answer that waits for it, streams included.
+    /// How long a client may take nothing of an answer that waits for it, streams included. On HTTP/2 each
+    /// 16 KiB of an answer have so long; what is left of the last ones goes with the idle connection.
     pub send_deadline: Duration,
     /// How long a call may take until its answer begins.
     pub request_deadline: Duration,
@@ -41,7 +42,8 @@ impl Default for HttpSettings {
             send_deadline: Duration::from_secs(10),
             // A person waits for the answer.
             request_deadline: Duration::from_secs(5),
-            // Buffers of up to 64 KiB each: 512 MiB when every client means harm.
+            // When every client means harm: a head of up to 64 KiB each, 512 MiB; where they speak HTTP/2,
+            // as much again for each direction of their windows and for frames, 2 GiB.
             max_connections: 8_192,
             // Far more than the connections to the stores: what waits for one is answered in time.
             max_concurrent_requests: 2_048,

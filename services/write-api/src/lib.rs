@@ -124,7 +124,7 @@ pub async fn run(
     };
     let (router, document) = routes().with_state(api.clone()).split_for_parts();
     let router = settings.write_limit.limit(router, api.clone());
-    let router = router.merge(documentation(described(document)));
+    let router = router.merge(documentation(&described(document)));
     let app = app(router, readiness, telemetry, &settings.http);
 
     let mut tasks = Tasks::new(shutdown.clone());

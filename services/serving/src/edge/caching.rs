@@ -9,8 +9,6 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use sha2::{Digest as _, Sha256};
-use tower_http::compression::CompressionLayer;
-use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
 
 use crate::{Kind, Problem};
 
@@ -21,8 +19,6 @@ pub(crate) const CACHED_ROUTES: [&str; 2] = ["/v1/posts/{post_id}/count", "/v1/p
 const COUNTS: HeaderValue = HeaderValue::from_static("private, max-age=1");
 /// A batch of 100 counts is far below.
 const MAX_BODY_BYTES: usize = 1 << 20;
-/// Below it an answer fits into one packet anyway.
-const COMPRESSED_FROM_BYTES: u64 = 1_024;
 const TAG_BYTES: usize = 16;
 
 /// Tags counts, and answers 304 where the caller has what would be sent.
@@ -78,14 +74,6 @@ fn names(known: &HeaderValue, tag: &str) -> bool {
     let Ok(known) = known.to_str() else { return false };
     let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
     known.trim() == "*" || known.split(',').any(|known| opaque(known) == opaque(tag))
-}
-
-/// Compresses what is worth it. A stream's events must not wait for more of them.
-pub(crate) fn compressed() -> CompressionLayer<impl Predicate> {
-    let worth = SizeAbove::new(COMPRESSED_FROM_BYTES)
-        .and(NotForContentType::SSE)
-        .and(NotForContentType::IMAGES);
-    CompressionLayer::new().compress_when(worth)
 }
 
 #[cfg(test)]

@@ -36,13 +36,19 @@ fn is_problem(response: &Response) -> bool {
 fn problem_of(response: Response) -> Response {
     let kind = match response.status() {
         StatusCode::NOT_FOUND => Kind::NotFound,
+        StatusCode::NOT_ACCEPTABLE => Kind::NotAcceptable,
         StatusCode::METHOD_NOT_ALLOWED => Kind::MethodNotAllowed,
         StatusCode::PAYLOAD_TOO_LARGE => Kind::ContentTooLarge,
         status if status.is_client_error() => Kind::BadRequest,
         _ => Kind::Internal,
     };
-    let mut problem =
-        Problem::new(kind, "the call was refused before it reached its handler").into_response();
+    // Of a failure nothing is known, so nothing is said of what it did.
+    let detail = if response.status().is_server_error() {
+        "the call failed; it may have taken effect, and may be repeated"
+    } else {
+        "the call was refused before it reached its handler"
+    };
+    let mut problem = Problem::new(kind, detail).into_response();
     for (name, value) in response.headers() {
         if name != CONTENT_TYPE && name != CONTENT_LENGTH {
             problem.headers_mut().entry(name).or_insert_with(|| value.clone());

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, HttpBody as _, to_bytes};
+use axum::body::{Body, HttpBody as _};
 use axum::extract::Request;
 use axum::http::header::{ACCEPT, CONTENT_LENGTH};
 use axum::http::{HeaderMap, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use futures_util::StreamExt as _;
 use tokio::sync::Semaphore;
 
 use super::media::accepts_ours;
@@ -26,11 +27,17 @@ pub(crate) const MAX_CONTENT_BYTES: usize = 16 << 10;
 pub(crate) struct Limits {
     deadline: Duration,
     content_deadline: Duration,
+    /// How many requests may owe content at once: each holds its head for as long.
+    arriving: Semaphore,
 }
 
 impl Limits {
     pub(crate) fn new(settings: &HttpSettings) -> Self {
-        Self { deadline: settings.request_deadline, content_deadline: settings.header_deadline }
+        Self {
+            deadline: settings.request_deadline,
+            content_deadline: settings.header_deadline,
+            arriving: Semaphore::new(settings.max_concurrent_requests),
+        }
     }
 
     /// Refuses what is too large, reads content away, and answers in time.
@@ -56,18 +63,36 @@ impl Limits {
         if request.body().is_end_stream() {
             return Ok(request);
         }
+        let Ok(_place) = self.arriving.try_acquire() else {
+            return Err(Problem::new(
+                Kind::Overloaded,
+                "more requests owe their content than this process waits for; send none",
+            ));
+        };
         let (parts, body) = request.into_parts();
-        let read = tokio::time::timeout(self.content_deadline, to_bytes(body, MAX_CONTENT_BYTES));
-        match read.await {
-            Ok(Ok(_)) => Ok(Request::from_parts(parts, Body::empty())),
+        match tokio::time::timeout(self.content_deadline, read_away(body)).await {
+            Ok(true) => Ok(Request::from_parts(parts, Body::empty())),
             // A client that went away hears nothing of it.
-            Ok(Err(_)) => Err(too_much_content()),
+            Ok(false) => Err(too_much_content()),
             Err(_) => Err(Problem::new(
                 Kind::SlowRequest,
                 "the content did not arrive within the deadline",
             )),
         }
     }
+}
+
+/// Reads content, and keeps none of it; false where it is too much, or its client went away.
+async fn read_away(body: Body) -> bool {
+    let mut content = body.into_data_stream();
+    let mut left = MAX_CONTENT_BYTES;
+    while let Some(part) = content.next().await {
+        match part.ok().and_then(|part| left.checked_sub(part.len())) {
+            Some(still) => left = still,
+            None => return false,
+        }
+    }
+    true
 }
 
 fn sized(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
@@ -17,6 +17,10 @@ use tower::{Service, ServiceExt as _};
 
 use super::connection::Server;
 use super::progress::{InFlight, Progress};
+
+/// What one part of an answer takes at most on HTTP/2: a client that takes less within the send deadline
+/// takes nothing.
+const PART_BYTES: usize = 16 << 10;
 
 /// How a request came, in its extensions.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +76,8 @@ impl Answering {
             .get(CONTENT_TYPE)
             .is_some_and(|media| media.as_bytes().starts_with(b"text/event-stream"));
         let until = is_stream.then(|| Box::pin(self.server.stopping.clone().cancelled_owned()));
-        response.map(|body| Handed { body, until, _call: call })
+        let is_parted = !is_http1;
+        response.map(|body| Handed { body, rest: Bytes::new(), is_parted, until, call })
     }
 }
 
@@ -100,8 +105,11 @@ where
 /// An answer's content. A stream ends when the role stops: its reader comes back to another one.
 pub(super) struct Handed {
     body: Body,
+    /// What is left of a frame whose first parts were handed over.
+    rest: Bytes,
+    is_parted: bool,
     until: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
-    _call: InFlight,
+    call: InFlight,
 }
 
 impl HttpBody for Handed {
@@ -117,14 +125,33 @@ impl HttpBody for Handed {
         {
             return Poll::Ready(None);
         }
-        Pin::new(&mut self.body).poll_frame(cx)
+        self.call.asked();
+        if self.rest.is_empty() {
+            let frame = match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Ok(frame)) => frame,
+                end => return Poll::Ready(end),
+            };
+            match frame.into_data() {
+                Ok(data) => self.rest = data,
+                Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+            }
+        }
+        let part = if self.is_parted { self.rest.len().min(PART_BYTES) } else { self.rest.len() };
+        self.call.handed();
+        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(part)))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let rest = self.rest.len() as u64;
+        let mut hint = self.body.size_hint();
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint.set_lower(hint.lower() + rest);
+        hint
     }
 }

@@ -23,11 +23,14 @@ use crate::HttpSettings;
 /// more, so that the refusal of something larger is one of ours, which says what is too large.
 const HEAD_BYTES: usize = 64 << 10;
 /// How many calls one HTTP/2 connection may have at once.
-const HTTP2_STREAMS: u32 = 128;
-/// A connection above the limit owes its request sooner.
+const HTTP2_STREAMS: u32 = 32;
+/// How much of all answers of an HTTP/2 connection waits to be sent, and how much content of all its
+/// requests to be looked at: the protocol's own smallest window.
+const HTTP2_WINDOW_BYTES: u32 = 65_535;
+/// A connection above the limit owes its request sooner, and takes its answer sooner.
 const RESERVED_DEADLINE: Duration = Duration::from_secs(1);
 /// What is on its way when the listener closes arrives within this.
-const LAST_BYTES: Duration = Duration::from_millis(250);
+const LAST_BYTES: Duration = Duration::from_secs(1);
 /// How exact deadlines are.
 const LOOKS: u32 = 8;
 const LOOK_AT_LEAST: Duration = Duration::from_millis(25);
@@ -113,6 +116,9 @@ fn builder(reserved: bool) -> Builder<TokioExecutor> {
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(HTTP2_STREAMS)
+        .initial_stream_window_size(HTTP2_WINDOW_BYTES)
+        .initial_connection_window_size(HTTP2_WINDOW_BYTES)
+        .max_send_buf_size(HTTP2_WINDOW_BYTES as usize)
         .max_header_list_size(u32::try_from(HEAD_BYTES).unwrap_or(u32::MAX));
     builder
 }
@@ -129,6 +135,8 @@ struct Watch {
     idle: Duration,
     send: Duration,
     look_after: Duration,
+    /// HTTP/2 has no answer that says that it is the connection's last one.
+    reserved: bool,
     ending: bool,
 }
 
@@ -138,9 +146,9 @@ impl Watch {
             if reserved { deadline.min(RESERVED_DEADLINE) } else { deadline }
         };
         let (header, idle) = (sooner(settings.header_deadline), sooner(settings.idle_deadline));
-        let send = settings.send_deadline;
+        let send = sooner(settings.send_deadline);
         let look_after = (header.min(idle).min(send) / LOOKS).max(LOOK_AT_LEAST);
-        Self { header, idle, send, look_after, ending: false }
+        Self { header, idle, send, look_after, reserved, ending: false }
     }
 
     fn look(&mut self, progress: &Progress, closed: Option<Instant>) -> Verdict {
@@ -157,6 +165,9 @@ impl Watch {
             if self.ending {
                 return Verdict::Cut("idle");
             }
+            self.ending = true;
+            Verdict::Ends
+        } else if self.reserved && progress.is_http2() && !self.ending {
             self.ending = true;
             Verdict::Ends
         } else {

@@ -1,7 +1,7 @@
 //! What a connection is doing, and since when: for the deadlines that no call sees.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Shared by a connection's stream, its calls, and whoever watches over its deadlines.
@@ -13,6 +13,8 @@ pub(super) struct Progress {
     reading: AtomicU64,
     sending: AtomicU64,
     idle: AtomicU64,
+    /// For each call: since when a part of its answer has waited for the client's window.
+    windows: Mutex<Vec<Arc<AtomicU64>>>,
 }
 
 impl Progress {
@@ -25,6 +27,7 @@ impl Progress {
             reading: AtomicU64::new(1),
             sending: AtomicU64::new(0),
             idle: AtomicU64::new(0),
+            windows: Mutex::default(),
         })
     }
 
@@ -33,13 +36,16 @@ impl Progress {
         self.in_flight.fetch_add(1, Relaxed);
         self.reading.store(0, Relaxed);
         self.idle.store(0, Relaxed);
-        InFlight(self.clone())
+        let window = Arc::new(AtomicU64::new(0));
+        self.windows().push(window.clone());
+        InFlight { progress: self.clone(), window }
     }
 
     /// Bytes arrived. Between requests they are the begin of one; HTTP/2 has other frames too.
     pub(super) fn received(&self) {
         if self.in_flight() == 0 && !self.is_http2() {
             since(&self.reading, self.now());
+            self.idle.store(0, Relaxed);
         }
     }
 
@@ -74,14 +80,20 @@ impl Progress {
         self.passed(&self.reading)
     }
 
-    /// How long the client has taken nothing.
+    /// How long the client has taken nothing: of the connection, or of one of its answers.
     pub(super) fn sending_for(&self) -> Option<Duration> {
-        self.passed(&self.sending)
+        let windows = self.windows().iter().filter_map(|window| self.passed(window)).max();
+        self.passed(&self.sending).max(windows)
     }
 
     /// How long there has been no request.
     pub(super) fn idle_for(&self) -> Option<Duration> {
-        self.passed(&self.idle)
+        // On HTTP/2 a call may begin on one thread while the last one ends on another.
+        if self.in_flight() > 0 { None } else { self.passed(&self.idle) }
+    }
+
+    fn windows(&self) -> MutexGuard<'_, Vec<Arc<AtomicU64>>> {
+        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn in_flight(&self) -> usize {
@@ -104,12 +116,66 @@ fn since(began: &AtomicU64, now: u64) {
 }
 
 /// A call until its answer is handed over whole.
-pub(super) struct InFlight(Arc<Progress>);
+pub(super) struct InFlight {
+    progress: Arc<Progress>,
+    window: Arc<AtomicU64>,
+}
+
+impl InFlight {
+    /// A part of the answer is handed over. On HTTP/2 it waits for the stream's window, which TCP knows
+    /// nothing of.
+    pub(super) fn handed(&self) {
+        if self.progress.is_http2() {
+            self.window.store(self.progress.now(), Relaxed);
+        }
+    }
+
+    /// The next part is asked for: the last one was taken.
+    pub(super) fn asked(&self) {
+        self.window.store(0, Relaxed);
+    }
+}
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        if self.0.in_flight.fetch_sub(1, Relaxed) == 1 {
-            self.0.idle.store(self.0.now(), Relaxed);
+        self.progress.windows().retain(|window| !Arc::ptr_eq(window, &self.window));
+        if self.progress.in_flight.fetch_sub(1, Relaxed) == 1 {
+            self.progress.idle.store(self.progress.now(), Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_calls_is_not_idle() {
+        let progress = Progress::new();
+        let first = progress.call();
+        // As when a second call begins on another thread while the first one ends.
+        let second = progress.call();
+        progress.idle.store(1, Relaxed);
+        assert_eq!(progress.idle_for(), None);
+        drop((first, second));
+        assert!(progress.idle_for().is_some());
+        progress.received();
+        assert_eq!((progress.idle_for(), progress.reading_for().is_some()), (None, true));
+    }
+
+    #[test]
+    fn an_answer_waits_from_one_part_to_the_next_and_no_longer_than_its_call() {
+        let progress = Progress::new();
+        let call = progress.call();
+        call.handed();
+        assert_eq!(progress.sending_for(), None, "HTTP/1.1 has no windows");
+        progress.speaks_http2();
+        call.handed();
+        assert!(progress.sending_for().is_some());
+        call.asked();
+        assert_eq!(progress.sending_for(), None);
+        call.handed();
+        drop(call);
+        assert_eq!(progress.sending_for(), None);
     }
 }
