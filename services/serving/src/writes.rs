@@ -18,7 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{HasCallers, Kind, Problem, User};
 
-/// The fields of draft-ietf-httpapi-ratelimit-headers, in its form of two fields.
+/// The fields of draft-ietf-httpapi-ratelimit-headers, in its form of two fields. `t` says when there is
+/// more than `r`; beside a `Retry-After` both are the same time.
 pub(crate) const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 pub(crate) const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 
@@ -100,7 +101,7 @@ impl WriteLimit {
             Ok(snapshot) => {
                 let left = snapshot.remaining_burst_capacity();
                 let mut response = next.run(Request::from_parts(parts, body)).await;
-                self.tell(response.headers_mut(), left, self.full_after(left));
+                self.tell(response.headers_mut(), left, self.one_more_after());
                 response
             }
             Err(refused) => {
@@ -119,10 +120,9 @@ impl WriteLimit {
         }
     }
 
-    /// When all writes are there again.
-    fn full_after(&self, left: u32) -> u32 {
-        let used = u64::from(self.writes.saturating_sub(left)) * u64::from(WINDOW_S);
-        u32::try_from(used.div_ceil(u64::from(self.writes.max(1)))).unwrap_or(WINDOW_S)
+    /// Within how many seconds there is a write more than now.
+    fn one_more_after(&self) -> u32 {
+        WINDOW_S.div_ceil(self.writes.max(1))
     }
 
     fn tell(&self, headers: &mut HeaderMap, left: u32, after_s: u32) {

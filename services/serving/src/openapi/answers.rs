@@ -115,7 +115,9 @@ fn headers(status: &str, is_cached: bool, is_limited: bool) -> Vec<(&'static str
         headers.push(("RateLimit-Policy", text("The writes that a user may have in a minute")));
         headers.push((
             "RateLimit",
-            text("How many of them are left, and after how many seconds all are there again"),
+            text(
+                "How many of them are left (r), and within how many seconds there is one more (t)",
+            ),
         ));
     }
     match status {
