@@ -8,9 +8,25 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// The kinds of problems. The `type` of each is stable: callers may decide by it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+/// Makes the kinds and their list from one text, so that none is left out of the documents.
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])* $kind:ident,)*) => {
+        /// The kinds of problems. The `type` of each is stable: callers may decide by it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Kind {
+            $($(#[doc = $doc])* $kind,)*
+        }
+
+        impl Kind {
+            /// Every kind, for the documents, in their order.
+            pub(crate) const ALL: &[Self] = &[$(Self::$kind,)*];
+        }
+    };
+}
+
+kinds! {
+    /// The request could not be understood, and no other kind says more.
+    BadRequest,
     /// An id that cannot be one.
     InvalidId,
     /// A query parameter that is unknown, repeated or malformed.
@@ -37,20 +53,18 @@ pub enum Kind {
     ContentTooLarge,
     /// The target of the request is longer than any call needs.
     TargetTooLong,
-    /// The headers of the request are larger than any call needs.
-    HeadersTooLarge,
     /// Too many writes for one user; nothing was done, and the call may be repeated after `Retry-After`.
     TooManyWrites,
-    /// The request could not be understood, and no other kind says more.
-    BadRequest,
+    /// The headers of the request are larger than any call needs.
+    HeadersTooLarge,
+    /// A mistake of ours.
+    Internal,
     /// More calls or connections than this process serves at once; nothing was done.
     Overloaded,
     /// What the call needs cannot be reached; it may be repeated.
     Unavailable,
     /// The call took too long; it may or may not have taken effect, and may be repeated.
     Timeout,
-    /// A mistake of ours.
-    Internal,
 }
 
 /// An error as it is sent.
@@ -68,30 +82,6 @@ pub struct ProblemBody {
 }
 
 impl Kind {
-    /// Every kind, for the documents.
-    pub(crate) const ALL: [Self; 20] = [
-        Self::BadRequest,
-        Self::InvalidId,
-        Self::InvalidQuery,
-        Self::InvalidCursor,
-        Self::MissingUser,
-        Self::UnexpectedUser,
-        Self::Unauthorized,
-        Self::Forbidden,
-        Self::NotFound,
-        Self::MethodNotAllowed,
-        Self::NotAcceptable,
-        Self::SlowRequest,
-        Self::ContentTooLarge,
-        Self::TargetTooLong,
-        Self::TooManyWrites,
-        Self::HeadersTooLarge,
-        Self::Internal,
-        Self::Overloaded,
-        Self::Unavailable,
-        Self::Timeout,
-    ];
-
     pub(crate) fn slug(self) -> &'static str {
         self.parts().1
     }
