@@ -13,10 +13,34 @@ pub fn rfc3339(at: Micros) -> String {
 /// Reads a time of RFC 3339, to the microsecond; none where it is not one.
 pub fn parse_rfc3339(text: &str) -> Option<Micros> {
     // The library reads more of ISO 8601 than callers are promised.
-    let separated = text.as_bytes().get(10).is_some_and(|byte| byte.eq_ignore_ascii_case(&b'T'));
-    let whole = text.len() >= "2026-11-30T07:52:12Z".len() && separated;
-    let timestamp: Timestamp = text.parse().ok().filter(|_| whole)?;
+    let timestamp: Timestamp = text.parse().ok().filter(|_| has_its_form(text.as_bytes()))?;
     Some(Micros(timestamp.as_microsecond()))
+}
+
+/// As its section 5.6 writes `date-time`; the library knows which digits are a time.
+fn has_its_form(text: &[u8]) -> bool {
+    let is_like = |text: &[u8], form: &[u8]| {
+        text.len() == form.len()
+            && text.iter().zip(form).all(|(byte, form)| match form {
+                b'0' => byte.is_ascii_digit(),
+                form => byte.eq_ignore_ascii_case(form),
+            })
+    };
+    let Some((time, rest)) = text.split_at_checked("0000-00-00T00:00:00".len()) else {
+        return false;
+    };
+    let zone = match rest.strip_prefix(b".") {
+        Some(fraction) => {
+            let digits = fraction.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            if digits == 0 {
+                return false;
+            }
+            &fraction[digits..]
+        }
+        None => rest,
+    };
+    is_like(time, b"0000-00-00T00:00:00")
+        && [&b"Z"[..], b"+00:00", b"-00:00"].iter().any(|form| is_like(zone, form))
 }
 
 /// This machine's clock.
@@ -39,6 +63,7 @@ mod tests {
         let at = Micros(1_795_990_384_247_557);
         assert_eq!(parse_rfc3339(&rfc3339(at)), Some(at));
         assert_eq!(parse_rfc3339("2026-11-29T23:13:04.247557+01:00"), Some(at));
+        assert_eq!(parse_rfc3339("2026-11-29t22:13:04.247557z"), Some(at));
         for text in [
             "",
             "x",
@@ -47,6 +72,15 @@ mod tests {
             "2026-11-29 22:13:04Z",
             "1",
             "2026-02-30T00:00:00Z",
+            "2026-11-29T22:13:04Z[UTC]",
+            "2026-11-29T22:13:04+01:00[Europe/Berlin]",
+            "2026-11-29T22:13:04,5Z",
+            "2026-11-29T22:13:04.Z",
+            "2026-11-29T22:13:04+01",
+            "2026-11-29T22:13:04+0100",
+            "2026-11-29T22:13:04+01:00:00",
+            "+002026-11-29T22:13:04Z",
+            "2026-11-29T22:13:04",
         ] {
             assert_eq!(parse_rfc3339(text), None, "{text}");
         }
