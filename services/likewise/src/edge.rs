@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use likewise_serving::{CallerSettings, Callers, HttpSettings, WriteLimit};
+use reqwest::header::HeaderValue;
 
 use crate::config::{Config, PREFIX, Secret, need};
 
@@ -55,7 +56,7 @@ fn listed(value: &str) -> impl Iterator<Item = &str> {
 }
 
 /// An origin as a browser sends it: any other text would never be one.
-fn origin<T: std::str::FromStr>(text: &str) -> anyhow::Result<T> {
+fn origin(text: &str) -> anyhow::Result<HeaderValue> {
     let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let is_origin = host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '*', '?']));
     match text.parse() {

@@ -31,6 +31,18 @@ fn every_problem_is_reported() {
 }
 
 #[test]
+fn a_token_that_is_short_or_names_two_callers_is_refused() {
+    let problems = |service: &str, operator: &str| {
+        let token = |text: &str| Some(Secret(text.to_owned()));
+        let (service_token, operator_token) = (token(service), token(operator));
+        Config { service_token, operator_token, ..Config::default() }.problems().len()
+    };
+    let (one, other) = ("0123456789abcdef", "fedcba9876543210");
+    assert_eq!((problems(one, other), problems(one, one)), (0, 1));
+    assert_eq!((problems(&one[1..], other), problems("", &other[1..])), (1, 2));
+}
+
+#[test]
 fn a_value_that_cannot_be_read_is_told_by_its_name() {
     assert!(parses("write_api_listen", "127.0.0.1:1"));
     assert!(!parses("write_api_listen", "bar"));
