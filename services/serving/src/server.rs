@@ -32,10 +32,14 @@ const LAST_CALLS: Duration = Duration::from_secs(2);
 /// Without file descriptors a connection cannot be accepted; some become free in a while.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves until `shutdown`, and then without a failed request: it goes on accepting for a moment, each
+/// Serves until `shutdown`. Then it goes on accepting until nobody has called for 100 ms, 2 s at most, each
 /// answer telling the client that it was the last one on its connection; serves what stands in the
 /// listener's queue; closes; and lets requests in flight end within the grace. Connections that are idle
 /// or owe a request do not hold it up.
+///
+/// No request fails of a caller that heeds `/readyz`, or `Connection: close` and GOAWAY, or that calls more
+/// often than every 100 ms, so that it is told. Whoever heeds nothing and calls on an old connection just
+/// when it is closed sees it closed, and may repeat the call.
 pub async fn serve(
     listener: TcpListener,
     app: Router,
