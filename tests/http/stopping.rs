@@ -1,31 +1,48 @@
 //! A role that is asked to stop, while it is called.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use likewise_tests::{eventually, fresh, setting};
-use reqwest::Client;
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, TxOpts};
+use reqwest::{Client, Response};
 use tokio::task::JoinSet;
 
 use crate::raw::{Raw, request};
 use crate::role::Role;
 
 const LIMIT: Duration = Duration::from_secs(20);
-/// After it a role cuts off what it still serves.
-const GRACE: Duration = Duration::from_secs(10);
 const CLIENTS: usize = 8;
 
-/// Likes until nobody listens any more; anything else that is no success is a failure.
-async fn like_until_refused(client: Client, url: String, user: String, likes: Arc<AtomicUsize>) {
-    loop {
+/// What the clients of a role know together, as behind a balancer.
+#[derive(Default)]
+struct Told {
+    likes: AtomicUsize,
+    /// The role is not ready any more.
+    stopping: AtomicBool,
+}
+
+fn is_last(answer: &Response) -> bool {
+    answer.headers().get("connection").is_some_and(|value| value == "close")
+}
+
+/// Likes until the role is known to stop; anything else that is no success is a failure.
+async fn like_until_told(client: Client, url: String, user: String, told: Arc<Told>) {
+    while !told.stopping.load(Relaxed) {
         let like = client.put(&url).bearer_auth(setting("SERVICE_TOKEN"));
         match like.header("X-User-Id", &user).send().await {
             Ok(answer) => {
                 assert_eq!(answer.status(), 200);
+                let is_last = is_last(&answer);
                 answer.bytes().await.expect("the answer is whole");
-                likes.fetch_add(1, Relaxed);
+                told.likes.fetch_add(1, Relaxed);
+                if is_last {
+                    return;
+                }
             }
+            // One that was slow to connect finds nobody.
             Err(error) if error.is_connect() => return,
             Err(error) => panic!("a request failed: {error:?}"),
         }
@@ -37,7 +54,7 @@ async fn a_role_that_stops_under_load_fails_no_request() {
     let mut role = Role::write_api(&[]).await;
     let post = fresh("post");
     let url = role.url(&format!("/v1/posts/{post}/like"));
-    let likes = Arc::new(AtomicUsize::new(0));
+    let told = Arc::new(Told::default());
     let mut clients = JoinSet::new();
     for number in 0..CLIENTS {
         // Half of them hold a connection, half make one for each call.
@@ -45,20 +62,31 @@ async fn a_role_that_stops_under_load_fails_no_request() {
         let client = Client::builder().pool_max_idle_per_host(idle).timeout(LIMIT);
         let client = client.build().expect("a client");
         let user = format!("{}-{number}", fresh("user"));
-        clients.spawn(like_until_refused(client, url.clone(), user, likes.clone()));
+        clients.spawn(like_until_told(client, url.clone(), user, told.clone()));
     }
-    eventually("likes flow", LIMIT, async || (likes.load(Relaxed) > 100).then_some(())).await;
+    eventually("likes flow", LIMIT, async || (told.likes.load(Relaxed) > 100).then_some(())).await;
     role.terminate().await;
+    eventually("it is not ready", LIMIT, async || is_stopping(&role).await.then_some(())).await;
+    told.stopping.store(true, Relaxed);
     while let Some(client) = clients.join_next().await {
         client.expect("no request failed");
     }
     assert!(role.end().await.success());
 }
 
+/// Says that it is not ready, or nothing any more.
+async fn is_stopping(role: &Role) -> bool {
+    let Some(mut raw) = Raw::reach(&role.address).await else { return true };
+    let answer = raw.ask("GET /readyz HTTP/1.1\r\nHost: test\r\n\r\n").await;
+    answer.is_none_or(|answer| answer.status() == "503")
+}
+
 #[tokio::test]
 async fn a_connection_that_owes_a_request_does_not_hold_a_role_up() {
     for name in ["write-api", "read-api", "reconciler"] {
-        let mut role = Role::start(name, &[]).await;
+        let settings =
+            [("LIKEWISE_SHUTDOWN_GRACE_MS", "60000"), ("LIKEWISE_HEADER_DEADLINE_MS", "60000")];
+        let mut role = Role::start(name, &settings).await;
         let mut silent = Raw::connect(&role.address).await;
         let mut half = Raw::connect(&role.address).await;
         half.send("GET /livez HTTP/1.1\r\nHo").await;
@@ -68,7 +96,7 @@ async fn a_connection_that_owes_a_request_does_not_hold_a_role_up() {
         let asked = Instant::now();
         role.terminate().await;
         assert!(role.end().await.success(), "{name}");
-        assert!(asked.elapsed() < GRACE / 2, "{name}: {:?}", asked.elapsed());
+        assert!(asked.elapsed() < Duration::from_secs(30), "{name}: {:?}", asked.elapsed());
         silent.is_closed().await;
         half.is_closed().await;
         idle.is_closed().await;
@@ -77,19 +105,38 @@ async fn a_connection_that_owes_a_request_does_not_hold_a_role_up() {
 
 #[tokio::test]
 async fn a_connection_in_use_is_told_that_its_answer_is_the_last_one() {
-    let mut role = Role::write_api(&[]).await;
+    let settings = [
+        ("LIKEWISE_SHUTDOWN_GRACE_MS", "60000"),
+        ("LIKEWISE_REQUEST_DEADLINE_MS", "60000"),
+        ("LIKEWISE_STORE_DEADLINE_MS", "50000"),
+    ];
+    let mut role = Role::write_api(&settings).await;
     let mut caller = Raw::connect(&role.address).await;
-    let read = request("GET", "/v1/posts/p/like", "");
-    caller.send(&read).await;
-    assert!(!caller.answer().await.head.contains("connection: close"));
+    let like = format!("/v1/posts/{}/like", fresh("post"));
+    caller.send(&request("PUT", &like, "")).await;
+    let liked = caller.answer().await;
+    assert!(liked.status() == "200" && !liked.head.contains("connection: close"), "{liked:?}");
+    // A lock on its row holds the unlike up until the role was asked to stop.
+    let mut conn = Conn::from_url(setting("MYSQL_URL")).await.expect("it connects");
+    let holder = conn.id();
+    let mut lock = conn.start_transaction(TxOpts::default()).await.expect("it begins");
+    let locking = "UPDATE post_likes SET liked = NOT liked WHERE user_id = 'raw' AND post_id = ?";
+    let post = like.split('/').nth(3).expect("the post");
+    lock.exec_drop(locking, (post,)).await.expect("it is locked");
+    caller.send(&request("DELETE", &like, "")).await;
+    let mut admin = Conn::from_url(setting("MYSQL_ADMIN_URL")).await.expect("it connects");
+    eventually("the unlike waits", LIMIT, async || {
+        let waiting = "SELECT COUNT(*) FROM performance_schema.data_lock_waits WHERE BLOCKING_THREAD_ID = PS_THREAD_ID(?)";
+        let waiting: Option<u64> = admin.exec_first(waiting, (holder,)).await.expect("it answers");
+        (waiting > Some(0)).then_some(())
+    })
+    .await;
     role.terminate().await;
-    let told = eventually("it stops", LIMIT, async || {
-        caller.send(&read).await;
-        let answer = caller.answer().await;
-        assert_eq!(answer.status(), "200");
-        answer.head.contains("connection: close").then_some(())
-    });
-    told.await;
+    eventually("it stops", LIMIT, async || is_stopping(&role).await.then_some(())).await;
+    lock.rollback().await.expect("it ends");
+    let last = caller.answer().await;
+    assert_eq!(last.status(), "200");
+    assert!(last.head.contains("connection: close"), "{last:?}");
     caller.is_closed().await;
     assert!(role.end().await.success());
 }
