@@ -90,7 +90,7 @@ pub async fn run(
         |store| async move { store.check().await },
     )])
     .await?;
-    let streams = Streams::new(settings.stream_listeners, shutdown.clone());
+    let streams = Streams::new(settings.stream_listeners);
     let api = ReadApi {
         reader: reader.clone(),
         mysql: mysql.clone(),
@@ -121,7 +121,7 @@ pub async fn run(
         kept.await;
         Ok(())
     });
-    tasks.spawn("telling listeners", streams.keep(reader));
+    tasks.spawn("telling listeners", streams.keep(reader, shutdown.clone()));
     tasks.spawn("keeping the keys of callers", settings.callers.keep(shutdown.clone()));
     tasks.spawn("checking the settings of MongoDB", conditions.keep(shutdown));
     let outcome = tasks.join().await;

@@ -30,56 +30,55 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Who listens to what.
 #[derive(Clone)]
 pub(crate) struct Streams {
+    /// A post that nobody listens to any more is here until the next tick.
     posts: Arc<Mutex<HashMap<PostId, watch::Sender<CountAnswer>>>>,
     somebody: Arc<Notify>,
     places: Arc<Semaphore>,
-    shutdown: CancellationToken,
 }
 
-/// One listener. Whoever leaves a post last takes it along.
+/// One listener, as long as it lives.
 struct Listener {
-    streams: Streams,
-    post: PostId,
     told: watch::Receiver<CountAnswer>,
-    _place: Option<OwnedSemaphorePermit>,
-}
-
-impl Drop for Listener {
-    fn drop(&mut self) {
-        let mut posts = self.streams.posts();
-        if posts.get(&self.post).is_some_and(|told| told.receiver_count() == 1) {
-            posts.remove(&self.post);
-        }
-    }
+    _place: OwnedSemaphorePermit,
 }
 
 impl Streams {
-    pub(crate) fn new(most: usize, shutdown: CancellationToken) -> Self {
+    pub(crate) fn new(most: usize) -> Self {
         let places = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
-        Self { posts: Arc::default(), somebody: Arc::default(), places, shutdown }
+        Self { posts: Arc::default(), somebody: Arc::default(), places }
     }
 
     fn posts(&self) -> MutexGuard<'_, HashMap<PostId, watch::Sender<CountAnswer>>> {
         self.posts.lock().expect("no holder of the lock panics")
     }
 
-    /// Listens to a post that somebody listens to.
-    fn join(&self, post: &PostId, place: &mut Option<OwnedSemaphorePermit>) -> Option<Listener> {
-        let told = self.posts().get(post)?.subscribe();
-        Some(Listener { streams: self.clone(), post: post.clone(), told, _place: place.take() })
+    /// A place among the listeners; none while all are taken.
+    fn place(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        self.places.clone().try_acquire_owned().map_err(|_| {
+            metrics::counter!("likewise_refused_calls_total", "reason" => "listeners").increment(1);
+            let detail = "as many callers listen as this process serves; repeat the call later";
+            Problem::new(Kind::Overloaded, detail)
+        })
     }
 
-    /// Listens to a post; `now` is what is known of it, where nobody else knows better.
-    fn listen(
-        &self,
-        post: &PostId,
-        place: Option<OwnedSemaphorePermit>,
-        now: CountAnswer,
-    ) -> Listener {
+    /// What is told of a post that somebody listens to.
+    fn join(&self, post: &PostId) -> Option<watch::Receiver<CountAnswer>> {
+        self.posts().get(post).map(watch::Sender::subscribe)
+    }
+
+    /// The same of any post; `now` is what is known of it, where nobody else knows better.
+    fn listen(&self, post: &PostId, now: CountAnswer) -> watch::Receiver<CountAnswer> {
         let told =
             self.posts().entry(post.clone()).or_insert_with(|| watch::Sender::new(now)).subscribe();
         self.somebody.notify_one();
-        Listener { streams: self.clone(), post: post.clone(), told, _place: place }
+        told
+    }
+
+    /// The posts that somebody listens to; the others are forgotten.
+    fn listened_to(&self) -> Vec<PostId> {
+        let mut posts = self.posts();
+        posts.retain(|_, told| told.receiver_count() > 0);
+        posts.keys().cloned().collect()
     }
 
     fn tell(&self, post: &PostId, change: impl FnOnce(&CountAnswer) -> CountAnswer) {
@@ -93,9 +92,12 @@ impl Streams {
         }
     }
 
-    /// Reads what somebody listens to until shutdown.
-    pub(crate) async fn keep(self, reader: CountReader) -> anyhow::Result<()> {
-        let shutdown = self.shutdown.clone();
+    /// Reads what somebody listens to until `shutdown`.
+    pub(crate) async fn keep(
+        self,
+        reader: CountReader,
+        shutdown: CancellationToken,
+    ) -> anyhow::Result<()> {
         shutdown.run_until_cancelled(self.watch(reader)).await;
         Ok(())
     }
@@ -105,7 +107,7 @@ impl Streams {
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            let posts: Vec<PostId> = self.posts().keys().cloned().collect();
+            let posts = self.listened_to();
             metrics::gauge!("likewise_streamed_posts").set(posts.len() as f64);
             if posts.is_empty() {
                 self.somebody.notified().await;
@@ -150,19 +152,15 @@ pub(crate) async fn stream(
     PostPath(post): PostPath,
     _: NoQuery,
 ) -> Result<Sse<impl Stream<Item = Result<Event, axum::Error>>>, Problem> {
-    let full = |_| {
-        let detail = "as many callers listen as this process serves; repeat the call later";
-        Problem::new(Kind::Unavailable, detail)
-    };
-    let mut place = Some(api.streams.places.clone().try_acquire_owned().map_err(full)?);
-    let listener = match api.streams.join(&post, &mut place) {
-        Some(listener) => listener,
+    let place = api.streams.place()?;
+    let told = match api.streams.join(&post) {
+        Some(told) => told,
         None => {
             let reading = api.reader.read(std::slice::from_ref(&post), api.reader.recent()).await;
-            api.streams.listen(&post, place, answer(&post, &reading.map_err(problem)?))
+            api.streams.listen(&post, answer(&post, &reading.map_err(problem)?))
         }
     };
-    let shutdown = api.streams.shutdown.clone();
+    let listener = Listener { told, _place: place };
     let told = stream::unfold((listener, true), |(mut listener, first)| async move {
         if !first {
             listener.told.changed().await.ok()?;
@@ -170,8 +168,48 @@ pub(crate) async fn stream(
         let told = listener.told.borrow_and_update().clone();
         Some((told, (listener, false)))
     });
-    let events = told
-        .map(|told| Event::default().event("count").json_data(told))
-        .take_until(shutdown.cancelled_owned());
+    // The server ends it when the role stops.
+    let events = told.map(|told| Event::default().event("count").json_data(told));
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(post: &PostId) -> CountAnswer {
+        CountAnswer { post_id: post.to_string(), count: 0, as_of: None, stale: false }
+    }
+
+    /// However they leave: many at once, on as many threads as there are.
+    #[test]
+    fn a_post_is_read_as_long_as_somebody_listens_to_it() {
+        let (streams, left, kept) =
+            (Streams::new(100), PostId::from_log("left"), PostId::from_log("kept"));
+        let _listener = streams.listen(&kept, of(&kept));
+        for _ in 0..100 {
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| drop(streams.listen(&left, of(&left))));
+                }
+            });
+            assert_eq!(streams.listened_to(), std::slice::from_ref(&kept));
+        }
+        let first = streams.listen(&left, of(&left));
+        let second = streams.join(&left).expect("somebody listens");
+        drop(first);
+        assert_eq!(streams.listened_to().len(), 2);
+        drop(second);
+        assert_eq!(streams.listened_to(), [kept]);
+        assert!(streams.join(&left).is_none());
+    }
+
+    #[test]
+    fn one_more_listener_than_there_are_places_is_refused_until_one_leaves() {
+        let streams = Streams::new(2);
+        let (first, _second) = (streams.place().expect("a place"), streams.place());
+        assert_eq!(streams.place().expect_err("full").kind(), Kind::Overloaded);
+        drop(first);
+        assert!(streams.place().is_ok());
+    }
 }
