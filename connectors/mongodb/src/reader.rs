@@ -7,14 +7,13 @@ mod passing;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::future::join_all;
 use likewise_core::{GenerationId, Micros, PostId, partition_of};
 use moka::sync::Cache;
-use tokio::sync::watch;
-use tokio::time::timeout_at;
+use tokio::sync::{Notify, watch};
+use tokio::time::{timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::reader::flights::{Failure, Flights};
@@ -31,7 +30,7 @@ pub struct ReaderSettings {
     pub fresh_for: Duration,
     /// How many counts are kept at most.
     pub entries: u64,
-    /// How long a caller waits for MongoDB before it is taken to be away.
+    /// How long a caller waits for MongoDB at most. What gives no answer for as long is away.
     pub patience: Duration,
     /// A count whose `as_of` is older is stale.
     pub stale_after: Duration,
@@ -112,8 +111,11 @@ struct Reader {
     store: Store,
     settings: ReaderSettings,
     live: watch::Sender<Option<Readable>>,
-    /// MongoDB was found away, and one task alone looks whether it is back.
-    away: AtomicBool,
+    /// MongoDB was found away by the task that looks, which alone finds it back. One read that failed says
+    /// nothing of the others.
+    away: watch::Sender<bool>,
+    /// Told of a read that MongoDB did not answer.
+    doubted: Notify,
     /// A generation's counts are its own: after a switch nothing of the last one is answered.
     known: Cache<Key, Known>,
     flights: Flights,
@@ -144,7 +146,8 @@ impl CountReader {
         Self(Arc::new(Reader {
             store,
             live: watch::Sender::new(None),
-            away: AtomicBool::new(false),
+            away: watch::Sender::new(false),
+            doubted: Notify::new(),
             known: Cache::new(settings.entries),
             flights: Flights::default(),
             passing: Passing::default(),
@@ -230,11 +233,11 @@ impl Reader {
     }
 
     fn is_away(&self) -> bool {
-        self.away.load(Ordering::Relaxed)
+        *self.away.borrow()
     }
 
     fn set_away(&self, away: bool) {
-        if self.away.swap(away, Ordering::Relaxed) != away {
+        if self.away.send_replace(away) != away {
             let (gone, message) = if away {
                 (1.0, "MongoDB is away: the last known counts are answered")
             } else {
@@ -284,16 +287,16 @@ impl Reader {
         posts: &[&'a PostId],
         asked: Asked,
     ) -> Result<HashMap<&'a PostId, Known>, Failure> {
-        if self.is_away() {
+        let mut away = self.away.subscribe();
+        if *away.borrow_and_update() {
             return Err(Failure::Away);
         }
         let flights = self.board(live, posts, asked);
-        let until = tokio::time::Instant::now() + self.settings.patience;
-        let landed = timeout_at(until, join_all(flights)).await.unwrap_or_else(|_| {
-            self.set_away(true);
-            vec![Err(Failure::Away)]
-        });
-        let landed = landed.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let landed = tokio::select! {
+            landed = timeout(self.settings.patience, join_all(flights)) => landed.ok(),
+            _ = away.wait_for(|away| *away) => None,
+        };
+        let landed = landed.ok_or(Failure::Away)?.into_iter().collect::<Result<Vec<_>, _>>()?;
         let known = |post: &&'a PostId| {
             let known = landed.iter().rev().find_map(|landed| landed.get(*post))?;
             Some((*post, known.clone()))
@@ -305,7 +308,7 @@ impl Reader {
     fn failed(&self, error: &Error) -> Failure {
         if error.is_transient() {
             tracing::debug!(error = error as &dyn std::error::Error, "counts could not be read");
-            self.set_away(true);
+            self.doubted.notify_one();
             Failure::Away
         } else {
             tracing::error!(error = error as &dyn std::error::Error, "MongoDB refused a command");

@@ -8,9 +8,12 @@ use likewise_core::{GenerationId, Micros};
 use tokio::sync::{Notify, watch};
 
 use crate::reader::Reader;
+use crate::reader::flights::Failure;
 
 /// How often the checkpoints are looked at while somebody waits.
 const TICK: Duration = Duration::from_millis(20);
+/// The pause after MongoDB refused a look: it will refuse the next one too.
+const AFTER_REFUSAL: Duration = Duration::from_secs(1);
 
 type Partition = (GenerationId, u32);
 
@@ -114,7 +117,7 @@ impl Reader {
     pub(super) async fn watch_passing(&self) {
         loop {
             let wanted = self.passing.somebody_waits().await;
-            let mut as_of = BTreeMap::new();
+            let (mut as_of, mut pause) = (BTreeMap::new(), TICK);
             for (generation, partitions) in wanted {
                 metrics::counter!("likewise_as_of_looks_total").increment(1);
                 let topic = &self.settings.topic;
@@ -123,12 +126,14 @@ impl Reader {
                         as_of.extend(seen.into_iter().map(|(n, as_of)| ((generation, n), as_of)));
                     }
                     Err(error) => {
-                        self.failed(&error);
+                        if self.failed(&error) == Failure::Refused {
+                            pause = AFTER_REFUSAL;
+                        }
                     }
                 }
             }
             self.passing.seen.send_replace(Arc::new(Seen { at: Instant::now(), as_of }));
-            tokio::time::sleep(TICK).await;
+            tokio::time::sleep(pause).await;
         }
     }
 }
