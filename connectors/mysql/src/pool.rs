@@ -3,13 +3,13 @@
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error as Driver, Opts, OptsBuilder, Pool, PoolConstraints, PoolOpts};
 
 use crate::Error;
+use crate::committed::TellsGtids;
 
 /// How to reach MySQL.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ pub struct Mysql {
     pool: Pool,
     deadline: Duration,
     /// Whether the account may know the names of its transactions, as far as was tried.
-    pub(crate) tells_gtids: Arc<AtomicBool>,
+    pub(crate) tells_gtids: Arc<TellsGtids>,
 }
 
 /// How old a connection may become.
@@ -75,8 +75,8 @@ impl Mysql {
             .setup(SETUP.map(String::from).to_vec())
             .pool_opts(pool_opts);
         let opts = Opts::from(opts);
-        let tells_gtids = Arc::new(AtomicBool::new(true));
-        Ok(Self { pool: Pool::new(opts.clone()), opts, deadline: settings.deadline, tells_gtids })
+        let (pool, tells_gtids) = (Pool::new(opts.clone()), Arc::default());
+        Ok(Self { pool, opts, deadline: settings.deadline, tells_gtids })
     }
 
     /// Checks that MySQL answers and that the migrations have run.
