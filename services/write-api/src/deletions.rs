@@ -1,5 +1,7 @@
 //! Deleting all likes of a user or of a post: asked for here, worked off in the background.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, StatusCode, header};
@@ -14,6 +16,9 @@ use uuid::Uuid;
 
 use crate::WriteApi;
 use crate::edges::problem;
+
+/// How long a receipt waits for the count store: what it tells of the truth is worth more.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// How far a deletion has come.
 #[derive(Debug, Serialize, ToSchema)]
@@ -182,21 +187,22 @@ async fn counted_up_to(api: &WriteApi) -> Option<Option<Micros>> {
         let partitions = api.store.partitions(live.generation).await?;
         Ok(Some((live.partitions, partitions)))
     };
-    match partitions.await {
-        Ok(Some((expected, partitions))) => {
-            let all = u32::try_from(partitions.len()) == Ok(expected);
-            Some(partitions.iter().map(|one| one.as_of).min().flatten().filter(|_| all))
-        }
-        Ok(None) => None,
-        Err(error) => {
+    let partitions = match tokio::time::timeout(PATIENCE, partitions).await {
+        Ok(Ok(partitions)) => partitions,
+        Ok(Err(error)) => {
             let error: likewise_mongodb::Error = error;
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "how far is counted could not be read"
-            );
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "how far is counted could not be read");
             None
         }
-    }
+        Err(_) => {
+            tracing::warn!("MongoDB did not answer in time how far is counted");
+            None
+        }
+    };
+    let (expected, partitions) = partitions?;
+    let all = u32::try_from(partitions.len()) == Ok(expected);
+    Some(partitions.iter().map(|one| one.as_of).min().flatten().filter(|_| all))
 }
 
 #[cfg(test)]
