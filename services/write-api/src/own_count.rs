@@ -11,6 +11,7 @@
 //! by one.
 
 mod recent;
+mod room;
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -22,11 +23,16 @@ use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
 use crate::own_count::recent::{Change, Recent};
+use crate::own_count::room::Room;
 
 /// For how long what was written here is remembered: well above the age at which a count is stale anyway.
 const REMEMBERED: Duration = Duration::from_secs(60);
 /// How many posts and edges are remembered at most.
 const ENTRIES: u64 = 100_000;
+/// How many writes that are not counted yet are remembered at most, over all posts: 64 MB, and twenty seconds
+/// of 50,000 likes a second. While the count store is away nothing is counted; a post's writes beyond are
+/// forgotten, and its answers are `stale` until they are counted.
+const CHANGES: usize = 1_000_000;
 
 /// The count in an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +46,7 @@ pub(crate) struct OwnCount {
 pub(crate) struct OwnCounts {
     reader: CountReader,
     wait: Duration,
+    room: Arc<Room>,
     posts: Cache<PostId, Arc<Mutex<Recent>>>,
     edges: Cache<(UserId, PostId), Seen>,
 }
@@ -61,6 +68,7 @@ impl OwnCounts {
         Self {
             reader,
             wait,
+            room: Arc::new(Room::of(CHANGES)),
             posts: posts.time_to_idle(REMEMBERED).build(),
             edges: edges.time_to_live(REMEMBERED).build(),
         }
@@ -71,7 +79,8 @@ impl OwnCounts {
     pub(crate) async fn of(&self, user: &UserId, post: &PostId, written: &Written) -> OwnCount {
         let edge = (user.clone(), post.clone());
         let seen = self.edges.get(&edge).filter(|seen| seen.liked == written.liked);
-        let recent = self.posts.get_with_by_ref(post, Arc::default);
+        let unknown = || Arc::new(Mutex::new(Recent::new(self.room.clone())));
+        let recent = self.posts.get_with_by_ref(post, unknown);
         let own = written.transaction.as_ref().filter(|_| written.changed);
         // A count of this time or later includes the edge as it is.
         let by = match (own, seen) {
