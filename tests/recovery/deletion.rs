@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use likewise_tests::{Api, Oracle, eventually, fresh, pid_of, start_what_is_missing};
+use likewise_tests::{Api, Oracle, eventually, fresh, signal, start_what_is_missing};
 use mysql_async::prelude::Queryable as _;
 use reqwest::Method;
-use tokio::process::Command;
 
 use crate::STACK;
 
@@ -21,6 +20,13 @@ async fn a_deletion_goes_on_where_a_killed_write_api_left_it() {
          SELECT CONCAT('user', i), ?, TRUE, UTC_TIMESTAMP(6) FROM n";
     conn.exec_drop(likes, (&post,)).await.expect("MySQL inserts");
 
+    // The like that a deletion comes to last is held, so that it cannot be done.
+    let last = "SELECT user_id FROM post_likes WHERE post_id = ? AND liked
+         ORDER BY liked_at DESC, user_id DESC LIMIT 1 FOR UPDATE";
+    conn.query_drop("START TRANSACTION").await.expect("it begins");
+    let held: Option<String> = conn.exec_first(last, (&post,)).await.expect("it locks");
+    assert!(held.is_some());
+
     let asked = api.as_service(Method::DELETE, &format!("W/v1/posts/{post}/likes"), &[]).await;
     let id = asked.json["id"].as_str().expect("an id");
     let receipt = async |api: &Api| {
@@ -30,10 +36,9 @@ async fn a_deletion_goes_on_where_a_killed_write_api_left_it() {
         (receipt(&api).await["edges"].as_u64()? > 0).then_some(())
     })
     .await;
-    let killed = Command::new("kill").args(["-9", &pid_of("write-api")]).status().await;
-    assert!(killed.expect("kill starts").success());
-    let left = oracle.likes(&post).await;
-    assert!(left > 0, "it was done before it could be killed");
+    signal("write-api", "KILL").await;
+    assert!(oracle.likes(&post).await > 0, "one is held");
+    conn.query_drop("COMMIT").await.expect("it lets go");
     start_what_is_missing().await;
 
     let done = eventually("it is done and counted", Duration::from_secs(60), async || {
