@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use crate::ReadApi;
 use crate::counts::{likes, problem};
-use crate::query::Page;
+use crate::query::FeedIds;
 
 /// How long a page waits for MySQL: its counts are worth more than its hearts.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -44,16 +44,16 @@ pub(crate) struct FeedAnswer {
 /// answered once.
 #[utoipa::path(
     get, path = "/v1/posts/likes", tag = "counts",
-    params(Page, ("X-User-Id" = Option<Id>, Header)),
+    params(FeedIds, ("X-User-Id" = Option<Id>, Header)),
     responses((status = 200, body = FeedAnswer)), security(("bearer" = [])),
 )]
 pub(crate) async fn feed(
     State(api): State<ReadApi>,
     User(user): User,
-    Parameters(page): Parameters<Page>,
+    Parameters(ids): Parameters<FeedIds>,
 ) -> Result<Json<FeedAnswer>, Problem> {
-    let posts = page.posts()?;
-    let asked = page.asked(api.reader.recent(), api.min_as_of_wait)?;
+    let posts = ids.posts()?;
+    let asked = ids.asked(api.reader.recent(), api.min_as_of_wait)?;
     let (reading, liked) = tokio::join!(api.reader.read(&posts, asked), liked(&api, &user, &posts));
     let reading = reading.map_err(problem)?;
     let items = posts.iter().zip(&reading.counts).map(|(post, known)| FeedItem {

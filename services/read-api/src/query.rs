@@ -41,7 +41,7 @@ pub(crate) struct Batch {
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Page {
+pub(crate) struct FeedIds {
     /// 1 to 50 post ids, with commas between them. A `+` in an id is written `%2B` here.
     #[param(
         min_length = 1,
@@ -76,7 +76,7 @@ impl Batch {
     }
 }
 
-impl Page {
+impl FeedIds {
     pub(crate) fn asked(&self, recent: Asked, wait: Duration) -> Result<Asked, Problem> {
         asked(self.min_as_of.as_deref(), recent, wait)
     }
