@@ -3,8 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use likewise_core::Place;
-use likewise_mysql::Error;
-use likewise_serving::{AnyCaller, Id, Kind, List, Page, Parameters, PostPath, Problem, rfc3339};
+use likewise_serving::{AnyCaller, Id, List, Page, Parameters, PostPath, Problem, rfc3339};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -51,20 +50,9 @@ pub(crate) async fn likers(
     Parameters(page): Parameters<Page>,
 ) -> Result<Json<LikersPage>, Problem> {
     let list = List::LikersOfPost(post.as_str());
-    let after = api.cursors.open(list, page.cursor.as_deref())?;
-    // One more than is shown tells whether any follows.
-    let found = api.mysql.likers_of_post(&post, after.as_ref(), page.limit + 1).await;
-    let mut found = found.map_err(problem)?;
-    let next_cursor = api.cursors.cut(list, &mut found, page.limit);
+    let read = async |after: Option<Place>, limit| {
+        api.mysql.likers_of_post(&post, after.as_ref(), limit).await
+    };
+    let (found, next_cursor) = page.of(&api.cursors, list, read).await?;
     Ok(Json(LikersPage { items: found.into_iter().map(Liker::from).collect(), next_cursor }))
-}
-
-fn problem(error: Error) -> Problem {
-    if error.is_transient() {
-        tracing::warn!(error = &error as &dyn std::error::Error, "MySQL is away");
-        Problem::new(Kind::Unavailable, "the database is not available; repeat the call later")
-    } else {
-        tracing::error!(error = &error as &dyn std::error::Error, "MySQL refused a statement");
-        Problem::new(Kind::Internal, "the call failed; it may be repeated")
-    }
 }

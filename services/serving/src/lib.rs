@@ -5,6 +5,7 @@ mod app;
 mod caller;
 mod conditions;
 mod cursor;
+mod database;
 mod edge;
 mod health;
 mod openapi;

@@ -1,9 +1,13 @@
 //! Which page of a list a call asks for.
 
-use likewise_core::bare_number;
+use std::future::Future;
+
+use likewise_core::{Place, bare_number};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use utoipa::IntoParams;
+
+use crate::{Cursors, List, Problem};
 
 const DEFAULT_LIMIT: u32 = 20;
 const MAX_LIMIT: u64 = 100;
@@ -27,6 +31,27 @@ pub struct Page {
     #[serde(default = "default_limit", deserialize_with = "limit")]
     #[param(value_type = Option<u32>, nullable = false, minimum = 1, maximum = 100, default = 20)]
     pub limit: u32,
+}
+
+impl Page {
+    /// The entries of this page of a list, and the cursor of the next one. `read` gives up to so many
+    /// entries from the one behind a place on.
+    pub async fn of<E, F>(
+        &self,
+        cursors: &Cursors,
+        list: List<'_>,
+        read: impl FnOnce(Option<Place>, u32) -> F,
+    ) -> Result<(Vec<Place>, Option<String>), Problem>
+    where
+        Problem: From<E>,
+        F: Future<Output = Result<Vec<Place>, E>>,
+    {
+        let after = cursors.open(list, self.cursor.as_deref())?;
+        // One more than is shown tells whether any follows.
+        let mut found = read(after, self.limit + 1).await?;
+        let next_cursor = cursors.cut(list, &mut found, self.limit);
+        Ok((found, next_cursor))
+    }
 }
 
 fn default_limit() -> u32 {

@@ -15,7 +15,6 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::WriteApi;
-use crate::edges::problem;
 
 /// How long a receipt waits for the count store: what it tells of the truth is worth more.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -125,7 +124,7 @@ pub(crate) async fn deletion(
     let unknown = || Problem::new(Kind::NotFound, "there is no deletion with this id for you");
     // What is no UUID is no id of ours, and may be longer than anything MySQL should be asked.
     let id = id.ok().and_then(|Path(id)| Uuid::try_parse(&id).ok()).ok_or_else(unknown)?;
-    let receipt = api.mysql.deletion(&id.to_string()).await.map_err(problem)?;
+    let receipt = api.mysql.deletion(&id.to_string()).await?;
     let receipt = receipt.filter(|receipt| may(&caller, &receipt.subject)).ok_or_else(unknown)?;
     Ok(Json(describe(&api, receipt).await))
 }
@@ -152,7 +151,7 @@ async fn ask(api: &WriteApi, caller: &Caller, subject: Subject) -> Result<Accept
     let asked = api.mysql.ask_deletion(&Uuid::new_v4().to_string(), &subject).await;
     // One whose outcome is unknown may be there.
     api.deletions.notify_one();
-    let receipt = asked.map_err(problem)?;
+    let receipt = asked?;
     let location = format!("/v1/deletions/{}", receipt.id);
     let body = describe(api, receipt).await;
     Ok((StatusCode::ACCEPTED, [(header::LOCATION, location)], Json(body)))

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use likewise_core::{PostId, UserId};
 use likewise_mysql::{Error, Written};
-use likewise_serving::{Id, Kind, NoQuery, Parameters, PostPath, Problem, User, rfc3339};
+use likewise_serving::{Id, NoQuery, Parameters, PostPath, Problem, User, rfc3339};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -84,7 +84,7 @@ pub(crate) async fn liked(
     PostPath(post): PostPath,
     _: NoQuery,
 ) -> Result<Json<LikedAnswer>, Problem> {
-    let liked = api.mysql.liked(&user, &post).await.map_err(problem)?;
+    let liked = api.mysql.liked(&user, &post).await?;
     Ok(Json(LikedAnswer { post_id: post.to_string(), liked }))
 }
 
@@ -96,7 +96,7 @@ async fn answer(
 ) -> Result<Json<WriteAnswer>, Problem> {
     // A write whose outcome is unknown may have taken effect: it needs a mark as well.
     api.written.notify_one();
-    let written = written.map_err(problem)?;
+    let written = written?;
     metrics::counter!("likewise_writes_total", "changed" => if written.changed { "true" } else { "false" })
         .increment(1);
     let OwnCount { count, as_of, stale } = api.counts.of(user, post, &written).await;
@@ -109,25 +109,4 @@ async fn answer(
         stale,
         written_at: rfc3339(written.written_at),
     }))
-}
-
-/// How a caller is told of an error of MySQL.
-pub(crate) fn problem(error: Error) -> Problem {
-    match &error {
-        Error::Timeout(_) => {
-            tracing::warn!(error = &error as &dyn std::error::Error, "a call was cut off");
-            Problem::new(
-                Kind::Timeout,
-                "no answer from the database within the deadline; the call may have taken effect, and may be repeated",
-            )
-        }
-        error if error.is_transient() => {
-            tracing::warn!(error = error as &dyn std::error::Error, "MySQL is away");
-            Problem::new(Kind::Unavailable, "the database is not available; repeat the call later")
-        }
-        error => {
-            tracing::error!(error = error as &dyn std::error::Error, "MySQL refused a statement");
-            Problem::new(Kind::Internal, "the call failed; it may be repeated")
-        }
-    }
 }

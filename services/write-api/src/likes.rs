@@ -10,7 +10,6 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::WriteApi;
-use crate::edges::problem;
 
 /// A page of the posts that a user likes, newest first.
 #[derive(Debug, Serialize, ToSchema)]
@@ -64,11 +63,10 @@ pub(crate) async fn likes(
         ));
     }
     let list = List::LikesOfUser(user.as_str());
-    let after = api.cursors.open(list, page.cursor.as_deref())?;
-    // One more than is shown tells whether any follows.
-    let found = api.mysql.likes_of_user(&user, after.as_ref(), page.limit + 1).await;
-    let mut found = found.map_err(problem)?;
-    let next_cursor = api.cursors.cut(list, &mut found, page.limit);
+    let read = async |after: Option<Place>, limit| {
+        api.mysql.likes_of_user(&user, after.as_ref(), limit).await
+    };
+    let (found, next_cursor) = page.of(&api.cursors, list, read).await?;
     Ok(Json(LikesPage { items: found.into_iter().map(Like::from).collect(), next_cursor }))
 }
 
