@@ -4,9 +4,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
-use likewise_tests::{Answer, Api, Oracle, drain, eventually, fresh};
+use likewise_tests::{Answer, Api, Oracle, drain, eventually, fresh, setting};
+use mysql_async::prelude::Queryable as _;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
 
 const LIMIT: Duration = Duration::from_secs(60);
+/// A like that no write API knows of.
+const INSERT: &str = "INSERT INTO post_likes (user_id, post_id, liked, liked_at)
+     VALUES (?, ?, TRUE, UTC_TIMESTAMP(6))";
 
 /// Whether it is exact; otherwise it must be stale, as where MongoDB does not answer in time.
 #[track_caller]
@@ -85,12 +91,10 @@ async fn no_answer_misses_or_doubles_a_like_while_many_are_counted() {
 /// Nobody here knows by which transaction the edge came: it was written elsewhere.
 #[tokio::test]
 async fn a_repeat_of_a_like_that_was_written_elsewhere_includes_it_or_is_stale() {
-    use mysql_async::prelude::Queryable as _;
     let (api, oracle, post) = (Api::new(), Oracle::new(), fresh("post"));
     let mut conn = oracle.mysql().await;
     for n in 0..50 {
-        let insert = "INSERT INTO post_likes (user_id, post_id, liked, liked_at) VALUES (?, ?, TRUE, UTC_TIMESTAMP(6))";
-        conn.exec_drop(insert, (format!("user{n}"), &post)).await.expect("MySQL takes it");
+        conn.exec_drop(INSERT, (format!("user{n}"), &post)).await.expect("MySQL takes it");
         let answer = api.like(&format!("user{n}"), &post).await;
         assert_eq!(answer.json["changed"], false);
         let count = answer.json["count"].as_u64();
@@ -108,4 +112,77 @@ async fn a_repeat_of_a_like_that_was_written_elsewhere_includes_it_or_is_stale()
         (answer.json["stale"] == false && answer.json["count"] == 50).then_some(())
     })
     .await;
+}
+
+/// A post that three others like, and that is counted.
+async fn liked_by_three(api: &Api, oracle: &Oracle) -> String {
+    let post = fresh("post");
+    for user in ["ann", "ben", "cem"] {
+        assert_eq!(api.like(user, &post).await.status, 200);
+    }
+    assert_eq!(oracle.agrees(&[&post]).await, [3]);
+    post
+}
+
+#[tokio::test]
+async fn an_unlike_of_what_was_liked_elsewhere_a_moment_ago_is_exact_or_stale() {
+    let (api, oracle) = (Api::new(), Oracle::new());
+    let post = liked_by_three(&api, &oracle).await;
+    let mut conn = oracle.mysql().await;
+    for n in 0..30 {
+        let user = format!("user{n}");
+        conn.exec_drop(INSERT, (&user, &post)).await.expect("MySQL takes it");
+        let answer = api.unlike(&user, &post).await;
+        assert_eq!(answer.json["changed"], true);
+        is_exact(&answer, 3);
+    }
+    assert_eq!(oracle.agrees(&[&post]).await, [3]);
+}
+
+/// A double tap, or a repeat on another connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_of_one_edge_that_race_never_count_it_twice() {
+    let (api, post) = (Api::new(), fresh("post"));
+    let clients = (0..16).map(|client| {
+        let (api, post) = (api.clone(), post.clone());
+        tokio::spawn(async move {
+            let mut random = StdRng::seed_from_u64(client);
+            for _ in 0..15 {
+                let like = random.random_bool(0.5);
+                let answer = api.try_write("one-user", &post, like).await.expect("it answers");
+                let (count, stale) = (&answer.json["count"], answer.json["stale"] == true);
+                let one_user = count.as_u64().is_some_and(|count| count <= 1);
+                let own = !like || *count == 1;
+                assert!(stale || one_user && own, "{answer:?}");
+            }
+        })
+    });
+    for client in clients.collect::<Vec<_>>() {
+        client.await.expect("each answer is right");
+    }
+}
+
+/// W9, and what the next answer makes of it: the caller is gone when MySQL commits.
+#[tokio::test]
+async fn a_like_whose_caller_hung_up_is_known_when_it_is_taken_back() {
+    let (api, oracle, user) = (Api::new(), Oracle::new(), fresh("user"));
+    let post = liked_by_three(&api, &oracle).await;
+    // Somebody else inserts the same row, and thinks better of it: until then the like waits.
+    let mut other = oracle.mysql().await;
+    other.query_drop("START TRANSACTION").await.expect("MySQL answers");
+    other.exec_drop(INSERT, (&user, &post)).await.expect("MySQL takes it");
+    let like = reqwest::Client::new()
+        .put(format!("{}/v1/posts/{post}/like", setting("WRITE_API_URL")))
+        .bearer_auth(setting("SERVICE_TOKEN"))
+        .header("X-User-Id", &user)
+        .timeout(Duration::from_millis(500));
+    assert!(like.send().await.expect_err("nobody answers so soon").is_timeout());
+    other.query_drop("ROLLBACK").await.expect("MySQL answers");
+
+    eventually("the like is there", LIMIT, async || api.liked(&user, &post).await.then_some(()))
+        .await;
+    let answer = api.unlike(&user, &post).await;
+    assert_eq!(answer.json["changed"], true);
+    is_exact(&answer, 3);
+    assert_eq!(oracle.agrees(&[&post]).await, [3]);
 }

@@ -55,27 +55,40 @@ impl TellsGtids {
     }
 }
 
+/// What is known after a write was committed.
+pub(crate) struct Committed {
+    /// MySQL's clock.
+    pub(crate) at: Micros,
+    /// The transaction, where there was one and the account may know it.
+    pub(crate) transaction: Option<Gtid>,
+    /// What the last statement that called `LAST_INSERT_ID(…)` carried out.
+    pub(crate) told: u64,
+}
+
 impl Mysql {
-    /// MySQL's clock, and the transaction that this connection committed last, if it `wrote` just now. An
-    /// account that may not know it does without.
+    /// MySQL's clock, and the transaction that this connection committed last, if it `wrote` just now.
     pub(crate) async fn committed(
         &self,
         conn: &mut Conn,
         wrote: bool,
-    ) -> Result<(Micros, Option<Gtid>), Driver> {
+    ) -> Result<Committed, Driver> {
+        const ONE_ROW: &str = "an aggregate has one row";
         if wrote && self.tells_gtids.may(Instant::now()) {
-            let both = format!("SELECT {WRITTEN_AT}, {OWN_GTID} FROM partition_marks");
-            match conn.query_first::<(i64, Option<String>), _>(both).await {
+            let all =
+                format!("SELECT {WRITTEN_AT}, LAST_INSERT_ID(), {OWN_GTID} FROM partition_marks");
+            match conn.query_first::<(i64, u64, Option<String>), _>(all).await {
                 Ok(row) => {
-                    let (at, gtid) = row.expect("an aggregate has one row");
-                    return Ok((Micros(at), gtid.and_then(|gtid| Gtid::parse(&gtid))));
+                    let (at, told, gtid) = row.expect(ONE_ROW);
+                    let transaction = gtid.and_then(|gtid| Gtid::parse(&gtid));
+                    return Ok(Committed { at: Micros(at), transaction, told });
                 }
                 Err(Driver::Server(error)) => self.tells_gtids.failed(&error, Instant::now()),
                 Err(error) => return Err(error),
             }
         }
-        let at = conn.query_first(format!("SELECT {WRITTEN_AT} FROM partition_marks")).await?;
-        Ok((Micros(at.expect("an aggregate has one row")), None))
+        let both = format!("SELECT {WRITTEN_AT}, LAST_INSERT_ID() FROM partition_marks");
+        let (at, told) = conn.query_first::<(i64, u64), _>(both).await?.expect(ONE_ROW);
+        Ok(Committed { at: Micros(at), transaction: None, told })
     }
 }
 

@@ -4,6 +4,7 @@ use likewise_core::{Micros, PostId, Seq, UserId};
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Error as Driver};
 
+use crate::committed::Committed;
 use crate::retry::Attempts;
 use crate::{Error, Gtid, Mysql};
 
@@ -18,6 +19,9 @@ pub struct Written {
     pub written_at: Micros,
     /// The transaction that flipped it, where this call did and MySQL tells.
     pub transaction: Option<Gtid>,
+    /// Where this call flipped it: since when the edge was as it was before, as its row said. None where
+    /// there was no row.
+    pub before_since: Option<Micros>,
 }
 
 /// How often a statement is run that meets deadlocks.
@@ -25,28 +29,32 @@ const ATTEMPTS: u32 = 8;
 
 /// Sets the edge, where the request's `seq` or the row's is missing or the request's is the higher.
 /// `LAST_INSERT_ID(…)` carries out what the row was when its lock was taken: 4, +2 where the request
-/// applies, +1 where it was liked; [`decided`] reads it. Assignments run from left to right and `seq` is the
+/// applies, +1 where it was liked, [`decided`] reads it; and above these three bits since when. Assignments run from left to right and `seq` is the
 /// last, so each sees the row as it was. What changes nothing writes no row and no binlog event. The time of
 /// a row that is not liked is that of the last request it heard of: by it the row is kept. The alias `new`
 /// needs MySQL 8.0.19.
 const SET: &str = "INSERT INTO post_likes (user_id, post_id, liked, seq, liked_at)
      VALUES (?, ?, ?, ?, UTC_TIMESTAMP(6)) AS new
      ON DUPLICATE KEY UPDATE
-       liked_at = CASE LAST_INSERT_ID(4 + 2 * COALESCE(new.seq > post_likes.seq, TRUE)
-           + (post_likes.liked <> FALSE))
+       liked_at = CASE LAST_INSERT_ID(
+           8 * GREATEST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', post_likes.liked_at), 0)
+           + 4 + 2 * COALESCE(new.seq > post_likes.seq, TRUE) + (post_likes.liked <> FALSE)) & 7
          WHEN 6 THEN new.liked_at
          WHEN 7 THEN IF(new.liked, post_likes.liked_at, new.liked_at)
          ELSE post_likes.liked_at END,
        liked = IF(COALESCE(new.seq > post_likes.seq, TRUE), new.liked, post_likes.liked),
        seq = COALESCE(GREATEST(new.seq, post_likes.seq), new.seq, post_likes.seq)";
 
-/// Without a `seq` on either side there is nothing to remember.
-const UNLIKE: &str =
-    "DELETE FROM post_likes WHERE user_id = ? AND post_id = ? AND liked AND seq IS NULL";
+/// Without a `seq` on either side there is nothing to remember. The last condition always holds, and carries
+/// out since when the row was liked.
+const UNLIKE: &str = "DELETE FROM post_likes
+     WHERE user_id = ? AND post_id = ? AND liked AND seq IS NULL AND LAST_INSERT_ID(
+       8 * GREATEST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', liked_at), 0) + 7) > 0";
 
 /// A row that carries a `seq` stays, so that an older request that arrives late cannot win.
 const UNLIKE_NUMBERED: &str = "UPDATE post_likes SET liked = FALSE, liked_at = UTC_TIMESTAMP(6)
-     WHERE user_id = ? AND post_id = ? AND liked AND seq IS NOT NULL";
+     WHERE user_id = ? AND post_id = ? AND liked AND seq IS NOT NULL AND LAST_INSERT_ID(
+       8 * GREATEST(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', liked_at), 0) + 7) > 0";
 
 const LIKED: &str = "SELECT liked FROM post_likes WHERE user_id = ? AND post_id = ?";
 
@@ -95,26 +103,38 @@ impl Mysql {
         self.within(async {
             let mut conn = self.conn().await?;
             let mut attempts = Attempts::new(ATTEMPTS);
-            let (liked, changed) = loop {
+            let Decided { liked, changed, had_row } = loop {
                 match decide(&mut conn, edge, like, seq).await {
                     Err(error) if attempts.again(&error) => {}
                     decided => break decided?,
                 }
             };
-            let (written_at, transaction) = self.committed(&mut conn, changed).await?;
-            Ok(Written { liked, changed, written_at, transaction })
+            let Committed { at, transaction, told } = self.committed(&mut conn, changed).await?;
+            let since = || Micros(i64::try_from(told >> 3).unwrap_or(i64::MAX));
+            let before_since = (changed && had_row).then(since);
+            Ok(Written { liked, changed, written_at: at, transaction, before_since })
         })
         .await
     }
 }
 
-/// Whether the edge is liked now, and whether this call flipped it.
+/// What a call came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Decided {
+    /// Whether the edge is liked now.
+    liked: bool,
+    /// Whether this call flipped it.
+    changed: bool,
+    /// Whether the edge had a row before, which `LAST_INSERT_ID()` tells of.
+    had_row: bool,
+}
+
 async fn decide(
     conn: &mut Conn,
     (user, post): (&str, &str),
     like: bool,
     seq: Option<Seq>,
-) -> Result<(bool, bool), Driver> {
+) -> Result<Decided, Driver> {
     if !like && seq.is_none() {
         return unlike(conn, (user, post)).await;
     }
@@ -123,18 +143,18 @@ async fn decide(
 }
 
 /// Reads what [`SET`] came to. One affected row is a new one, whatever else the session remembers.
-fn decided(like: bool, affected_rows: u64, told: u64) -> (bool, bool) {
+fn decided(like: bool, affected_rows: u64, told: u64) -> Decided {
     if affected_rows == 1 {
-        return (like, like);
+        return Decided { liked: like, changed: like, had_row: false };
     }
     let (applied, was) = (told & 2 != 0, told & 1 != 0);
     let liked = if applied { like } else { was };
-    (liked, liked != was)
+    Decided { liked, changed: liked != was, had_row: true }
 }
 
 /// Where neither statement finds a row there was a moment between them at which the edge was not liked: only
 /// a deletion makes a numbered row one without a number.
-async fn unlike(conn: &mut Conn, edge: (&str, &str)) -> Result<(bool, bool), Driver> {
+async fn unlike(conn: &mut Conn, edge: (&str, &str)) -> Result<Decided, Driver> {
     let mut changed = false;
     for statement in [UNLIKE, UNLIKE_NUMBERED] {
         if !changed {
@@ -142,5 +162,5 @@ async fn unlike(conn: &mut Conn, edge: (&str, &str)) -> Result<(bool, bool), Dri
             changed = conn.affected_rows() > 0;
         }
     }
-    Ok((false, changed))
+    Ok(Decided { liked: false, changed, had_row: changed })
 }

@@ -2,9 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use likewise_core::{PostId, UserId};
-use likewise_mysql::{Error, Written};
-use likewise_serving::{Id, NoQuery, Parameters, PostPath, Problem, User, rfc3339};
+use likewise_core::{PostId, Seq, UserId};
+use likewise_serving::{Id, Kind, NoQuery, Parameters, PostPath, Problem, User, rfc3339};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -52,8 +51,7 @@ pub(crate) async fn like(
     PostPath(post): PostPath,
     Parameters(Numbered { seq }): Parameters<Numbered>,
 ) -> Result<Json<WriteAnswer>, Problem> {
-    let written = api.mysql.like(&user, &post, seq).await;
-    answer(&api, &user, &post, written).await
+    write(api, user, post, true, seq).await
 }
 
 /// Take a like back. A repeat changes nothing, nor does a request that arrives after one with a higher `seq`.
@@ -68,8 +66,7 @@ pub(crate) async fn unlike(
     PostPath(post): PostPath,
     Parameters(Numbered { seq }): Parameters<Numbered>,
 ) -> Result<Json<WriteAnswer>, Problem> {
-    let written = api.mysql.unlike(&user, &post, seq).await;
-    answer(&api, &user, &post, written).await
+    write(api, user, post, false, seq).await
 }
 
 /// Whether the user likes the post, from the truth.
@@ -88,18 +85,43 @@ pub(crate) async fn liked(
     Ok(Json(LikedAnswer { post_id: post.to_string(), liked }))
 }
 
+/// In a task of its own: a caller that hangs up takes neither the write nor what is known of it along.
+async fn write(
+    api: WriteApi,
+    user: UserId,
+    post: PostId,
+    like: bool,
+    seq: Option<Seq>,
+) -> Result<Json<WriteAnswer>, Problem> {
+    let written = tokio::spawn(async move { answer(&api, &user, &post, like, seq).await });
+    let failed = |_| Problem::new(Kind::Internal, "the call failed; it may be repeated");
+    written.await.map_err(failed)?
+}
+
 async fn answer(
     api: &WriteApi,
     user: &UserId,
     post: &PostId,
-    written: Result<Written, Error>,
+    like: bool,
+    seq: Option<Seq>,
 ) -> Result<Json<WriteAnswer>, Problem> {
+    let writing = api.counts.begin(user, post);
+    let written = match like {
+        true => api.mysql.like(user, post, seq).await,
+        false => api.mysql.unlike(user, post, seq).await,
+    };
     // A write whose outcome is unknown may have taken effect: it needs a mark as well.
     api.written.notify_one();
-    let written = written?;
+    let written = match written {
+        Ok(written) => written,
+        Err(error) => {
+            writing.outcome_unknown();
+            return Err(error.into());
+        }
+    };
     metrics::counter!("likewise_writes_total", "changed" => if written.changed { "true" } else { "false" })
         .increment(1);
-    let OwnCount { count, as_of, stale } = api.counts.of(user, post, &written).await;
+    let OwnCount { count, as_of, stale } = api.counts.of(writing, &written).await;
     Ok(Json(WriteAnswer {
         post_id: post.to_string(),
         liked: written.liked,

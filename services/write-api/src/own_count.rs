@@ -4,12 +4,13 @@
 //! either is in it or is not. To it is added what this process wrote to the post and is not counted yet,
 //! this call's own write among it.
 //!
-//! A repeat wrote nothing, so nothing tells whether the like that it repeats is counted, unless this process
-//! wrote it: the answer waits a moment for a count of a time at which the edge was seen as it is. What still
-//! cannot be known is `stale`. One thing goes unseen: an edge that another process flipped, not counted yet,
-//! and that is flipped back here; until both are counted, a few hundred milliseconds, the answer may be off
-//! by one.
+//! That is exact where it is known what the edge was in that count. This process knows it of what it wrote
+//! itself, and of an old row by its time; otherwise the answer waits a moment for a count of a time at which
+//! the edge is known. What still cannot be known is `stale`. One thing goes unseen, as nothing is left of a
+//! deleted row: a like that was taken back elsewhere a moment ago, is not counted yet, and is given again
+//! here; until both are counted the answer may be one too high.
 
+mod edges;
 mod recent;
 mod room;
 
@@ -22,6 +23,7 @@ use likewise_mysql::Written;
 use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
+use crate::own_count::edges::{Edges, Needs, Writing};
 use crate::own_count::recent::{Change, Recent};
 use crate::own_count::room::Room;
 
@@ -48,56 +50,45 @@ pub(crate) struct OwnCounts {
     wait: Duration,
     room: Arc<Room>,
     posts: Cache<PostId, Arc<Mutex<Recent>>>,
-    edges: Cache<(UserId, PostId), Seen>,
-}
-
-/// The last that was seen of an edge.
-#[derive(Clone, Copy)]
-struct Seen {
-    liked: bool,
-    /// By when it was so; none where this process made it so, and knows by which transaction.
-    by: Option<Micros>,
+    edges: Arc<Edges>,
 }
 
 impl OwnCounts {
     pub(crate) fn new(reader: CountReader, wait: Duration) -> Self {
         // What was written last matters most, however seldom it was before.
-        let lru = EvictionPolicy::lru;
-        let posts = Cache::builder().max_capacity(ENTRIES).eviction_policy(lru());
-        let edges = Cache::builder().max_capacity(ENTRIES).eviction_policy(lru());
+        let posts = Cache::builder().max_capacity(ENTRIES).eviction_policy(EvictionPolicy::lru());
         Self {
             reader,
             wait,
             room: Arc::new(Room::of(CHANGES)),
             posts: posts.time_to_idle(REMEMBERED).build(),
-            edges: edges.time_to_live(REMEMBERED).build(),
+            edges: Arc::new(Edges::new()),
         }
     }
 
-    /// The count of the post that a write of the user answers with. Never an error, and never later than
-    /// the wait that was set.
-    pub(crate) async fn of(&self, user: &UserId, post: &PostId, written: &Written) -> OwnCount {
-        let edge = (user.clone(), post.clone());
-        let seen = self.edges.get(&edge).filter(|seen| seen.liked == written.liked);
+    /// Begins a write, before MySQL hears of it.
+    pub(crate) fn begin(&self, user: &UserId, post: &PostId) -> Writing {
+        self.edges.begin(user, post)
+    }
+
+    /// The count of the post that the write answers with. Never an error, and never later than the wait that
+    /// was set.
+    pub(crate) async fn of(&self, writing: Writing, written: &Written) -> OwnCount {
+        let post = writing.post().clone();
         let unknown = || Arc::new(Mutex::new(Recent::new(self.room.clone())));
-        let recent = self.posts.get_with_by_ref(post, unknown);
-        let own = written.transaction.as_ref().filter(|_| written.changed);
-        // A count of this time or later includes the edge as it is.
-        let by = match (own, seen) {
-            (Some(_), _) => None,
-            (None, Some(seen)) if !written.changed => seen.by,
-            (None, _) => Some(written.written_at),
-        };
-        self.edges.insert(edge, Seen { liked: written.liked, by });
-        if let Some(gtid) = own {
+        let recent = self.posts.get_with_by_ref(&post, unknown);
+        if let Some(gtid) = written.transaction.as_ref().filter(|_| written.changed) {
             let delta = if written.liked { 1 } else { -1 };
             lock(&recent).add(Change { gtid: gtid.clone(), delta });
         }
-        let asked = match by {
-            Some(by) => self.reader.recent().including(by, Instant::now() + self.wait),
+        let Needs { as_of, in_doubt } = writing.ended(written);
+        // From here on others know of this write.
+        drop(writing);
+        let asked = match as_of {
+            Some(as_of) => self.reader.recent().including(as_of, Instant::now() + self.wait),
             None => self.reader.recent(),
         };
-        let read = self.reader.read(std::slice::from_ref(post), asked);
+        let read = self.reader.read(std::slice::from_ref(&post), asked);
         let read = tokio::time::timeout(self.wait, read).await;
         let mut recent = lock(&recent);
         let fresh = match read {
@@ -108,9 +99,7 @@ impl OwnCounts {
             // The last known one will do.
             Ok(Err(_)) | Err(_) => false,
         };
-        // Somebody flipped the edge elsewhere in between, and whether that is counted is not known.
-        let flipped = own.filter(|_| seen.is_some()).is_some_and(|own| !recent.counts(own));
-        recent.own_count(written.liked, fresh && !flipped)
+        recent.own_count(written.liked, fresh && !in_doubt)
     }
 }
 
