@@ -22,10 +22,11 @@ async fn a_deletion_goes_on_where_a_killed_write_api_left_it() {
 
     // The like that a deletion comes to last is held, so that it cannot be done.
     let last = "SELECT user_id FROM post_likes WHERE post_id = ? AND liked
-         ORDER BY liked_at DESC, user_id DESC LIMIT 1 FOR UPDATE";
+         ORDER BY liked_at DESC, user_id DESC LIMIT 1";
+    let last: Option<String> = conn.exec_first(last, (&post,)).await.expect("it reads");
     conn.query_drop("START TRANSACTION").await.expect("it begins");
-    let held: Option<String> = conn.exec_first(last, (&post,)).await.expect("it locks");
-    assert!(held.is_some());
+    let hold = "SELECT 1 FROM post_likes WHERE user_id = ? AND post_id = ? FOR UPDATE";
+    conn.exec_drop(hold, (last.expect("a like"), &post)).await.expect("it locks");
 
     let asked = api.as_service(Method::DELETE, &format!("W/v1/posts/{post}/likes"), &[]).await;
     let id = asked.json["id"].as_str().expect("an id");
