@@ -34,7 +34,12 @@ pub fn describe(mut document: OpenApi, title: &str, description: &str) -> OpenAp
     components.schemas.insert(ProblemBody::name().into_owned(), ProblemBody::schema());
     // The schemas of parameters are not collected from the routes.
     components.schemas.insert(Id::name().into_owned(), Id::schema());
-    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+    let bearer = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some(
+            "An app server's token, an operator's, or a user's own: a JWT whose `sub` is the user's id",
+        ))
+        .build();
     components.add_security_scheme(BEARER, SecurityScheme::Http(bearer));
     answers::complete(&mut document);
     document

@@ -27,6 +27,11 @@ const EVERY_CALL: [Kind; 9] = [
     Kind::Unavailable,
 ];
 
+/// The parameter of calls that are a user's.
+const USER: &str = "X-User-Id";
+const USER_DESCRIPTION: &str = "The user on whose behalf an app server calls: needed beside the service \
+     token, and refused beside a user's own token, which names the user.";
+
 /// What holds for all calls of an API, in words.
 pub(super) fn about() -> String {
     let mut about =
@@ -68,8 +73,16 @@ pub(super) fn complete(document: &mut OpenApi) {
 
 fn answer(operation: &mut Operation, is_cached: bool, is_limited: bool) {
     let answers = &mut operation.responses.responses;
-    let own = is_limited.then_some(Kind::TooManyWrites);
-    for kind in EVERY_CALL.into_iter().chain(own) {
+    let users = operation.parameters.iter_mut().flatten().find_map(|parameter| match parameter {
+        RefOr::T(parameter) if parameter.name == USER => Some(parameter),
+        _ => None,
+    });
+    let is_users = users.is_some();
+    if let Some(user) = users {
+        user.description = Some(USER_DESCRIPTION.to_owned());
+    }
+    let own = [is_limited.then_some(Kind::TooManyWrites), is_users.then_some(Kind::Forbidden)];
+    for kind in EVERY_CALL.into_iter().chain(own.into_iter().flatten()) {
         let status = kind.status().as_u16().to_string();
         answers.entry(status).or_insert_with(|| RefOr::T(problem(kind)));
     }
@@ -80,6 +93,10 @@ fn answer(operation: &mut Operation, is_cached: bool, is_limited: bool) {
     }
     for (status, answer) in answers {
         let RefOr::T(answer) = answer else { continue };
+        if answer.description.is_empty() {
+            let accepted = status == StatusCode::ACCEPTED.as_str();
+            answer.description = if accepted { "It is begun" } else { "The answer" }.to_owned();
+        }
         for (name, header) in headers(status, is_cached, is_limited) {
             answer.headers.entry(name.to_owned()).or_insert(RefOr::T(header));
         }
