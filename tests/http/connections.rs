@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use likewise_tests::{eventually, fresh};
 
-use crate::raw::{Raw, address, request};
+use crate::raw::{Raw, address, frame, get, request};
 use crate::role::Role;
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -63,12 +63,6 @@ async fn a_client_that_takes_no_answer_is_cut_off() {
     .await;
 }
 
-/// One frame of HTTP/2 (RFC 9113, 4.1).
-fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
-    let length = u8::try_from(payload.len()).expect("it is short");
-    [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()
-}
-
 #[tokio::test]
 async fn an_http_2_client_that_opens_no_window_is_cut_off() {
     let settings = [
@@ -79,10 +73,11 @@ async fn an_http_2_client_that_opens_no_window_is_cut_off() {
     let role = Role::write_api(&settings).await;
     let mut deaf = Raw::connect(&role.address).await;
     let no_window = [0, 4, 0, 0, 0, 0];
-    // GET, http, a path and an authority, as literals that are not indexed (RFC 7541, 6.2.2).
-    let get = [&[0x82, 0x86, 0x04, 13][..], b"/openapi.json", &[0x01, 4], b"test"].concat();
     deaf.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
-    deaf.send_bytes(&[frame(4, 0, 0, &no_window), frame(1, 0x5, 1, &get)].concat()).await;
+    deaf.send_bytes(
+        &[frame(4, 0, 0, &no_window), frame(1, 0x5, 1, &get("/openapi.json"))].concat(),
+    )
+    .await;
     deaf.ends().await;
     assert!(role.metric("likewise_http_connections_cut_total{why=\"send\"}").await >= 1.0);
 }

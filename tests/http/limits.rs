@@ -65,6 +65,9 @@ async fn content_is_ignored_and_more_than_16_kib_of_it_is_refused() {
     let chunk = format!("4401\r\n{}\r\n", "x".repeat(0x4401));
     raw.send(&(request("PUT", &target, "Transfer-Encoding: chunked\r\n") + &chunk)).await;
     raw.answer().await.is_problem("413", "content-too-large");
+    let mut raw = Raw::connect(&address("WRITE_API")).await;
+    raw.send(&(request("PUT", &target, "Transfer-Encoding: chunked\r\n") + "ZZ\r\n")).await;
+    raw.answer().await.is_problem("400", "bad-request");
     assert_eq!(Oracle::new().likes(&other).await, 0);
 }
 

@@ -131,3 +131,15 @@ pub(crate) fn request(method: &str, target: &str, headers: &str) -> String {
 pub(crate) fn address(role: &str) -> String {
     setting(&format!("{role}_URL")).trim_start_matches("http://").to_owned()
 }
+
+/// One frame of HTTP/2 (RFC 9113, 4.1).
+pub(crate) fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(payload.len()).expect("it is short");
+    [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()
+}
+
+/// The head of a GET: method, scheme, path and authority, as literals that are not indexed (RFC 7541, 6.2.2).
+pub(crate) fn get(path: &str) -> Vec<u8> {
+    let length = u8::try_from(path.len()).expect("it is short");
+    [&[0x82, 0x86, 0x04, length][..], path.as_bytes(), &[0x01, 4], b"test"].concat()
+}

@@ -10,7 +10,7 @@ use mysql_async::{Conn, TxOpts};
 use reqwest::{Client, Response};
 use tokio::task::JoinSet;
 
-use crate::raw::{Raw, request};
+use crate::raw::{Raw, frame, get, request};
 use crate::role::Role;
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -138,5 +138,26 @@ async fn a_connection_in_use_is_told_that_its_answer_is_the_last_one() {
     assert_eq!(last.status(), "200");
     assert!(last.head.contains("connection: close"), "{last:?}");
     caller.is_closed().await;
+    assert!(role.end().await.success());
+}
+
+/// It says which protocol it speaks after the role was asked to stop.
+#[tokio::test]
+async fn an_http_2_connection_that_calls_while_a_role_stops_is_answered_and_told_to_go() {
+    let mut role = Role::write_api(&[]).await;
+    let mut caller = Raw::connect(&role.address).await;
+    role.terminate().await;
+    eventually("it stops", LIMIT, async || is_stopping(&role).await.then_some(())).await;
+    caller.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
+    caller.send_bytes(&[frame(4, 0, 0, &[]), frame(1, 0x5, 1, &get("/livez"))].concat()).await;
+    // The kinds of its frames: HEADERS of the answer, GOAWAY (RFC 9113, 6.2 and 6.8).
+    let (mut kinds, mut at) = (Vec::new(), 0);
+    while !(kinds.contains(&1) && kinds.contains(&7)) {
+        let head = caller.bytes(at + 9).await[at..].to_vec();
+        kinds.push(head[3]);
+        at += 9 + usize::from(head[0]) * 65_536 + usize::from(head[1]) * 256 + usize::from(head[2]);
+    }
+    caller.send_bytes(&frame(4, 0x1, 0, &[])).await;
+    drop(caller);
     assert!(role.end().await.success());
 }

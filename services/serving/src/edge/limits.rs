@@ -71,9 +71,12 @@ impl Limits {
         };
         let (parts, body) = request.into_parts();
         match tokio::time::timeout(self.content_deadline, read_away(body)).await {
-            Ok(true) => Ok(Request::from_parts(parts, Body::empty())),
+            Ok(Content::Whole) => Ok(Request::from_parts(parts, Body::empty())),
+            Ok(Content::TooLarge) => Err(too_much_content()),
             // A client that went away hears nothing of it.
-            Ok(false) => Err(too_much_content()),
+            Ok(Content::Broken) => {
+                Err(Problem::new(Kind::BadRequest, "the content ends before its end"))
+            }
             Err(_) => Err(Problem::new(
                 Kind::SlowRequest,
                 "the content did not arrive within the deadline",
@@ -82,17 +85,26 @@ impl Limits {
     }
 }
 
-/// Reads content, and keeps none of it; false where it is too much, or its client went away.
-async fn read_away(body: Body) -> bool {
+/// What became of a request's content.
+enum Content {
+    Whole,
+    TooLarge,
+    /// It is not framed as HTTP wants it, or its client went away.
+    Broken,
+}
+
+/// Reads content, and keeps none of it.
+async fn read_away(body: Body) -> Content {
     let mut content = body.into_data_stream();
     let mut left = MAX_CONTENT_BYTES;
     while let Some(part) = content.next().await {
-        match part.ok().and_then(|part| left.checked_sub(part.len())) {
+        let Ok(part) = part else { return Content::Broken };
+        match left.checked_sub(part.len()) {
             Some(still) => left = still,
-            None => return false,
+            None => return Content::TooLarge,
         }
     }
-    true
+    Content::Whole
 }
 
 fn sized(uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {

@@ -67,7 +67,7 @@ pub(super) async fn serve_connection(
     let outcome = loop {
         tokio::select! {
             outcome = connection.as_mut() => break outcome,
-            () = tokio::time::sleep(watch.look_after) => match watch.look(&progress, told.closed) {
+            () = tokio::time::sleep(watch.look_after) => match watch.look(&progress, &told) {
                 Verdict::Stays => {}
                 Verdict::Ends => connection.as_mut().graceful_shutdown(),
                 Verdict::Cut(why) => {
@@ -77,14 +77,10 @@ pub(super) async fn serve_connection(
             },
             () = server.stopping.cancelled(), if !told.stopping => {
                 told.stopping = true;
-                // One that speaks HTTP/1.1 is told by its next answer: a request may be on its way.
-                if progress.is_http2() {
-                    connection.as_mut().graceful_shutdown();
-                }
+                watch.look_after = LOOK_AT_LEAST;
             }
             () = server.closed.cancelled(), if told.closed.is_none() => {
                 told.closed = Some(Instant::now());
-                watch.look_after = LOOK_AT_LEAST;
                 // One that has not called yet may have its request on its way.
                 if progress.idle_for().is_some() {
                     connection.as_mut().graceful_shutdown();
@@ -135,7 +131,6 @@ struct Watch {
     idle: Duration,
     send: Duration,
     look_after: Duration,
-    /// HTTP/2 has no answer that says that it is the connection's last one.
     reserved: bool,
     ending: bool,
 }
@@ -151,14 +146,15 @@ impl Watch {
         Self { header, idle, send, look_after, reserved, ending: false }
     }
 
-    fn look(&mut self, progress: &Progress, closed: Option<Instant>) -> Verdict {
+    fn look(&mut self, progress: &Progress, told: &Told) -> Verdict {
         let is_over =
             |since: Option<Duration>, deadline| since.is_some_and(|since| since >= deadline);
         if is_over(progress.sending_for(), self.send) {
             Verdict::Cut("send")
         } else if is_over(progress.reading_for(), self.header) {
             Verdict::Cut("header")
-        } else if closed.is_some_and(|closed| closed.elapsed() >= LAST_BYTES) && !progress.is_busy()
+        } else if told.closed.is_some_and(|closed| closed.elapsed() >= LAST_BYTES)
+            && !progress.is_busy()
         {
             Verdict::Cut("stopping")
         } else if is_over(progress.idle_for(), self.idle) {
@@ -167,7 +163,9 @@ impl Watch {
             }
             self.ending = true;
             Verdict::Ends
-        } else if self.reserved && progress.is_http2() && !self.ending {
+        } else if (self.reserved || told.stopping) && progress.is_http2() && !self.ending {
+            // HTTP/2 has no answer that says that it is the connection's last one, as HTTP/1.1 has. Which of
+            // them is spoken is known after the first bytes.
             self.ending = true;
             Verdict::Ends
         } else {
