@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use likewise_tests::{eventually, fresh};
 
-use crate::raw::{Raw, address, frame, get, request};
+use crate::raw::{Raw, address, frame, head, request};
 use crate::role::Role;
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -75,7 +75,8 @@ async fn an_http_2_client_that_opens_no_window_is_cut_off() {
     let no_window = [0, 4, 0, 0, 0, 0];
     deaf.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
     deaf.send_bytes(
-        &[frame(4, 0, 0, &no_window), frame(1, 0x5, 1, &get("/openapi.json"))].concat(),
+        &[frame(4, 0, 0, &no_window), frame(1, 0x5, 1, &head("GET", "/openapi.json", &[]))]
+            .concat(),
     )
     .await;
     deaf.ends().await;

@@ -138,8 +138,17 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> 
     [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()
 }
 
-/// The head of a GET: method, scheme, path and authority, as literals that are not indexed (RFC 7541, 6.2.2).
-pub(crate) fn get(path: &str) -> Vec<u8> {
-    let length = u8::try_from(path.len()).expect("it is short");
-    [&[0x82, 0x86, 0x04, length][..], path.as_bytes(), &[0x01, 4], b"test"].concat()
+/// The head of a request, as literals that are not indexed (RFC 7541, 6.2.2).
+pub(crate) fn head(method: &str, path: &str, headers: &[(&str, &str)]) -> Vec<u8> {
+    let text = |text: &str| {
+        let length = u8::try_from(text.len()).ok().filter(|length| *length < 127);
+        [&[length.expect("it is short")], text.as_bytes()].concat()
+    };
+    // By the numbers of the static table: method, scheme http, path, authority.
+    let mut head =
+        [&[0x02][..], &text(method), &[0x86, 0x04], &text(path), &[0x01], &text("test")].concat();
+    for (name, value) in headers {
+        head.extend([&[0x00][..], &text(name), &text(value)].concat());
+    }
+    head
 }

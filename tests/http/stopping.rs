@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use likewise_tests::{eventually, fresh, setting};
+use mysql_async::Conn;
 use mysql_async::prelude::Queryable as _;
-use mysql_async::{Conn, TxOpts};
 use reqwest::{Client, Response};
 use tokio::task::JoinSet;
 
-use crate::raw::{Raw, frame, get, request};
+use crate::raw::{Raw, frame, head, request};
 use crate::role::Role;
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -117,23 +117,12 @@ async fn a_connection_in_use_is_told_that_its_answer_is_the_last_one() {
     let liked = caller.answer().await;
     assert!(liked.status() == "200" && !liked.head.contains("connection: close"), "{liked:?}");
     // A lock on its row holds the unlike up until the role was asked to stop.
-    let mut conn = Conn::from_url(setting("MYSQL_URL")).await.expect("it connects");
-    let holder = conn.id();
-    let mut lock = conn.start_transaction(TxOpts::default()).await.expect("it begins");
-    let locking = "UPDATE post_likes SET liked = NOT liked WHERE user_id = 'raw' AND post_id = ?";
-    let post = like.split('/').nth(3).expect("the post");
-    lock.exec_drop(locking, (post,)).await.expect("it is locked");
+    let lock = Lock::of("raw", like.split('/').nth(3).expect("the post")).await;
     caller.send(&request("DELETE", &like, "")).await;
-    let mut admin = Conn::from_url(setting("MYSQL_ADMIN_URL")).await.expect("it connects");
-    eventually("the unlike waits", LIMIT, async || {
-        let waiting = "SELECT COUNT(*) FROM performance_schema.data_lock_waits WHERE BLOCKING_THREAD_ID = PS_THREAD_ID(?)";
-        let waiting: Option<u64> = admin.exec_first(waiting, (holder,)).await.expect("it answers");
-        (waiting > Some(0)).then_some(())
-    })
-    .await;
+    lock.is_waited_for().await;
     role.terminate().await;
     eventually("it stops", LIMIT, async || is_stopping(&role).await.then_some(())).await;
-    lock.rollback().await.expect("it ends");
+    lock.release().await;
     let last = caller.answer().await;
     assert_eq!(last.status(), "200");
     assert!(last.head.contains("connection: close"), "{last:?}");
@@ -141,15 +130,29 @@ async fn a_connection_in_use_is_told_that_its_answer_is_the_last_one() {
     assert!(role.end().await.success());
 }
 
-/// It says which protocol it speaks after the role was asked to stop.
+/// It says which protocol it speaks after the role was asked to stop, and its call outlasts the listener.
 #[tokio::test]
 async fn an_http_2_connection_that_calls_while_a_role_stops_is_answered_and_told_to_go() {
-    let mut role = Role::write_api(&[]).await;
+    let settings =
+        [("LIKEWISE_REQUEST_DEADLINE_MS", "60000"), ("LIKEWISE_STORE_DEADLINE_MS", "50000")];
+    let mut role = Role::write_api(&settings).await;
+    let post = fresh("post");
+    assert_eq!(role.like("raw", &post).await.status(), 200);
+    let lock = Lock::of("raw", &post).await;
     let mut caller = Raw::connect(&role.address).await;
     role.terminate().await;
     eventually("it stops", LIMIT, async || is_stopping(&role).await.then_some(())).await;
+    let token = format!("Bearer {}", setting("SERVICE_TOKEN"));
+    let headers = [("authorization", token.as_str()), ("x-user-id", "raw")];
+    let unlike = head("DELETE", &format!("/v1/posts/{post}/like"), &headers);
     caller.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
-    caller.send_bytes(&[frame(4, 0, 0, &[]), frame(1, 0x5, 1, &get("/livez"))].concat()).await;
+    caller.send_bytes(&[frame(4, 0, 0, &[]), frame(1, 0x5, 1, &unlike)].concat()).await;
+    lock.is_waited_for().await;
+    eventually("nobody listens", LIMIT, async || {
+        Raw::reach(&role.address).await.is_none().then_some(())
+    })
+    .await;
+    lock.release().await;
     // The kinds of its frames: HEADERS of the answer, GOAWAY (RFC 9113, 6.2 and 6.8).
     let (mut kinds, mut at) = (Vec::new(), 0);
     while !(kinds.contains(&1) && kinds.contains(&7)) {
@@ -157,7 +160,36 @@ async fn an_http_2_connection_that_calls_while_a_role_stops_is_answered_and_told
         kinds.push(head[3]);
         at += 9 + usize::from(head[0]) * 65_536 + usize::from(head[1]) * 256 + usize::from(head[2]);
     }
-    caller.send_bytes(&frame(4, 0x1, 0, &[])).await;
     drop(caller);
     assert!(role.end().await.success());
+}
+
+/// Holds an edge's row, so that a write of it waits.
+struct Lock {
+    holder: Conn,
+}
+
+impl Lock {
+    async fn of(user: &str, post: &str) -> Self {
+        let mut holder = Conn::from_url(setting("MYSQL_URL")).await.expect("it connects");
+        holder.query_drop("START TRANSACTION").await.expect("it begins");
+        let locking = "UPDATE post_likes SET liked = NOT liked WHERE user_id = ? AND post_id = ?";
+        holder.exec_drop(locking, (user, post)).await.expect("it is locked");
+        assert_eq!(holder.affected_rows(), 1);
+        Self { holder }
+    }
+
+    async fn is_waited_for(&self) {
+        let mut admin = Conn::from_url(setting("MYSQL_ADMIN_URL")).await.expect("it connects");
+        eventually("a write waits", LIMIT, async || {
+            let waiting = "SELECT COUNT(*) FROM performance_schema.data_lock_waits WHERE BLOCKING_THREAD_ID = PS_THREAD_ID(?)";
+            let waiting = admin.exec_first(waiting, (self.holder.id(),)).await;
+            (waiting.expect("it answers") > Some(0_u64)).then_some(())
+        })
+        .await;
+    }
+
+    async fn release(mut self) {
+        self.holder.query_drop("ROLLBACK").await.expect("it ends");
+    }
 }
