@@ -4,7 +4,7 @@ mod cli;
 mod commands;
 mod config;
 mod connections;
-mod edge;
+mod listeners;
 mod roles;
 
 use std::process::ExitCode;

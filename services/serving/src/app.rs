@@ -10,8 +10,8 @@ use axum::routing::get;
 use axum::{Extension, Router};
 use tower_http::catch_panic::CatchPanicLayer;
 
-use crate::edge::{Capacity, Limits, Observer, cached, compressed, cors, finished};
 use crate::health::{livez, readyz};
+use crate::layers::{Capacity, Limits, Observer, cached, compressed, cors, finished};
 use crate::server::Arrival;
 use crate::{HttpSettings, Kind, Problem, Readiness, Telemetry};
 

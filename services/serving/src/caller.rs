@@ -15,7 +15,7 @@ use likewise_core::UserId;
 use subtle::ConstantTimeEq as _;
 use tokio_util::sync::CancellationToken;
 
-use crate::edge::Seen;
+use crate::layers::Seen;
 use crate::{Kind, Problem};
 use token::Tokens;
 

@@ -10,7 +10,7 @@ use utoipa::openapi::{
     ContentBuilder, Object, OpenApi, Ref, RefOr, Response, ResponseBuilder, Type,
 };
 
-use crate::edge::{CACHED_ROUTES, MAX_CONTENT_BYTES, MAX_TARGET_BYTES};
+use crate::layers::{CACHED_ROUTES, MAX_CONTENT_BYTES, MAX_TARGET_BYTES};
 use crate::problem::{Kind, ProblemBody};
 use crate::writes::LIMITED_ROUTE;
 

@@ -13,7 +13,7 @@ use axum::routing::get;
 use utoipa::openapi::OpenApi;
 use utoipa_swagger_ui::{Config, serve};
 
-use crate::edge::{GZIP, gzip, takes_gzip};
+use crate::layers::{GZIP, gzip, takes_gzip};
 use crate::{Kind, Problem};
 
 const DOCUMENT: &str = "/openapi.json";
