@@ -2,7 +2,8 @@
 
 mod problems;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -252,19 +253,33 @@ impl Config {
             .filter(|name| !known.contains(name) && !NOT_SETTINGS.contains(&name.as_str()))
             .map(|name| format!("{PREFIX}{} is not a setting", name.to_uppercase()))
             .collect();
-        let mut builder = config::Config::builder();
-        if let Some(file) = file {
-            builder = builder.add_source(config::File::from(file).format(config::FileFormat::Toml));
+        let mut given: BTreeMap<String, Given> = BTreeMap::new();
+        for (name, value) in file.map(read).transpose()?.unwrap_or_default() {
+            if known.contains(&name) {
+                given.insert(name.clone(), Given { called: name, value });
+            } else {
+                problems.push(format!("{name} is not a setting"));
+            }
         }
         for name in &known {
-            let variable = format!("{PREFIX}{}", name.to_uppercase());
-            let Some(value) = std::env::var_os(&variable) else { continue };
-            match value.into_string().ok().filter(|value| parses(name, value)) {
-                Some(value) => {
-                    builder =
-                        builder.set_override(name, value).context("a setting's name is valid")?;
+            let called = format!("{PREFIX}{}", name.to_uppercase());
+            match std::env::var_os(&called).map(OsString::into_string) {
+                Some(Ok(text)) => {
+                    let value = config::Value::from(text);
+                    given.insert(name.clone(), Given { called, value });
                 }
-                None => problems.push(format!("{variable} has a value that cannot be read")),
+                Some(Err(_)) => problems.push(format!("{called} is not text")),
+                None => {}
+            }
+        }
+        let mut builder = config::Config::builder();
+        for (name, Given { called, value }) in given {
+            match unreadable(&name, value.clone()) {
+                None => {
+                    builder =
+                        builder.set_override(&name, value).context("a setting's name is valid")?;
+                }
+                Some(error) => problems.push(format!("{called} cannot be read: {error}")),
             }
         }
         let built = builder.build().context("failed to read the settings")?;
@@ -311,10 +326,34 @@ pub(crate) fn need<'a, T>(name: &str, value: Option<&'a T>) -> anyhow::Result<&'
     value.with_context(|| format!("{PREFIX}{name} is not set"))
 }
 
-/// Whether a setting can have this value: tried alone, so that every one that cannot is named.
-fn parses(name: &str, value: &str) -> bool {
-    let alone = config::Config::builder().set_override(name, value).and_then(|one| one.build());
-    alone.and_then(config::Config::try_deserialize::<Config>).is_ok()
+/// A setting as it was given, and by which name.
+struct Given {
+    called: String,
+    value: config::Value,
+}
+
+/// The settings of a file.
+fn read(file: &Path) -> anyhow::Result<BTreeMap<String, config::Value>> {
+    let file = config::File::from(file).format(config::FileFormat::Toml);
+    let built = config::Config::builder().add_source(file).build();
+    let read = built.and_then(config::Config::try_deserialize);
+    read.context("failed to read the file with the settings")
+}
+
+/// Why a setting cannot have this value: tried alone, so that every one that cannot is named.
+fn unreadable(name: &str, value: config::Value) -> Option<String> {
+    let alone = config::Config::builder().set_override(name, value.clone());
+    let tried = alone.and_then(|one| one.build()?.try_deserialize::<Config>());
+    // This one names what there is to choose from.
+    let told = |text: String| {
+        let alone = serde_json::Map::from_iter([(name.to_owned(), text.into())]);
+        serde_json::from_value::<Config>(alone.into()).err().map(|error| error.to_string())
+    };
+    tried.err().map(|error| match value.into_string().ok().and_then(told) {
+        Some(told) if name.ends_with("_listen") => format!("{told}, such as 127.0.0.1:8080"),
+        Some(told) => told,
+        None => error.to_string(),
+    })
 }
 
 /// The names of all settings, from the structure itself.

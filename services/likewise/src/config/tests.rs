@@ -43,12 +43,34 @@ fn a_token_that_is_short_or_names_two_callers_is_refused() {
 }
 
 #[test]
-fn a_value_that_cannot_be_read_is_told_by_its_name() {
-    assert!(parses("write_api_listen", "127.0.0.1:1"));
-    assert!(!parses("write_api_listen", "bar"));
-    assert!(parses("partitions", "4"));
-    assert!(!parses("partitions", "four"));
-    assert!(parses("service_token", "12345"));
+fn a_value_that_cannot_be_read_is_told_with_what_can() {
+    let unreadable = |name: &str, value: &str| unreadable(name, value.into());
+    for (name, value) in
+        [("write_api_listen", "127.0.0.1:1"), ("partitions", "4"), ("service_token", "12345")]
+    {
+        assert_eq!(unreadable(name, value), None);
+    }
+    for (name, value, hint) in [
+        ("write_api_listen", "localhost:8080", "127.0.0.1:8080"),
+        ("partitions", "four", "u32"),
+        ("kafka_security", "tls", "sasl_ssl"),
+        ("log_format", "xml", "json"),
+    ] {
+        let error = unreadable(name, value).expect("it cannot be read");
+        assert!(error.contains(hint), "{error}");
+    }
+}
+
+#[test]
+fn every_problem_of_a_file_and_its_values_is_reported() {
+    let file = std::env::temp_dir().join(format!("likewise-{}.toml", std::process::id()));
+    std::fs::write(&file, "partitions = 0\nfoo = 1\nbar = 2\nlog_format = \"xml\"\n")
+        .expect("it is written");
+    let refused = Config::load(Some(&file)).expect_err("it is not valid").to_string();
+    std::fs::remove_file(&file).expect("it is removed");
+    for problem in ["foo is not", "bar is not", "LIKEWISE_PARTITIONS must", "log_format cannot"] {
+        assert!(refused.contains(problem), "{refused}");
+    }
 }
 
 #[test]
