@@ -19,9 +19,9 @@ pub struct Written {
     pub written_at: Micros,
     /// The transaction that flipped it, where this call did and MySQL tells.
     pub transaction: Option<Gtid>,
-    /// Where this call flipped it: since when the edge was as it was before, as its row said. None where
-    /// there was no row.
-    pub before_since: Option<Micros>,
+    /// Since when the edge was as the call found it, as its row said. None where there was no row, or the
+    /// call was an unlike without a `seq` that changed nothing.
+    pub found_since: Option<Micros>,
 }
 
 /// How often a statement is run that meets deadlocks.
@@ -111,8 +111,8 @@ impl Mysql {
             };
             let Committed { at, transaction, told } = self.committed(&mut conn, changed).await?;
             let since = || Micros(i64::try_from(told >> 3).unwrap_or(i64::MAX));
-            let before_since = (changed && had_row).then(since);
-            Ok(Written { liked, changed, written_at: at, transaction, before_since })
+            let found_since = had_row.then(since);
+            Ok(Written { liked, changed, written_at: at, transaction, found_since })
         })
         .await
     }

@@ -37,9 +37,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// listener's queue; closes; and lets requests in flight end within the grace. Connections that are idle
 /// or owe a request do not hold it up.
 ///
-/// No request fails of a caller that heeds `/readyz`, or `Connection: close` and GOAWAY, or that calls more
-/// often than every 100 ms, so that it is told. Whoever heeds nothing and calls on an old connection just
-/// when it is closed sees it closed, and may repeat the call.
+/// No request fails of a caller that heeds `Connection: close` and GOAWAY and calls more often than every
+/// 100 ms, so that it is told. Whoever calls on an old connection just when it is closed sees it closed, and
+/// whoever connects later is refused; both may repeat the call elsewhere.
 pub async fn serve(
     listener: TcpListener,
     app: Router,

@@ -7,8 +7,8 @@
 //! That is exact where it is known what the edge was in that count. This process knows it of what it wrote
 //! itself, and of an old row by its time; otherwise the answer waits a moment for a count of a time at which
 //! the edge is known. What still cannot be known is `stale`. One thing goes unseen, as nothing is left of a
-//! deleted row: a like that was taken back elsewhere a moment ago, is not counted yet, and is given again
-//! here; until both are counted the answer may be one too high.
+//! deleted row: an edge that was liked and taken back elsewhere a moment ago, and is not counted so far yet;
+//! a like or a repeated unlike of it here may be answered with one too many until it is.
 
 mod edges;
 mod recent;
@@ -77,11 +77,12 @@ impl OwnCounts {
         let post = writing.post().clone();
         let unknown = || Arc::new(Mutex::new(Recent::new(self.room.clone())));
         let recent = self.posts.get_with_by_ref(&post, unknown);
-        if let Some(gtid) = written.transaction.as_ref().filter(|_| written.changed) {
-            let delta = if written.liked { 1 } else { -1 };
-            lock(&recent).add(Change { gtid: gtid.clone(), delta });
-        }
         let Needs { as_of, in_doubt } = writing.ended(written);
+        if let Some(gtid) = written.transaction.as_ref().filter(|_| written.changed) {
+            let (gtid, delta) = (gtid.clone(), if written.liked { 1 } else { -1 });
+            let needs = if in_doubt { Some(Micros(i64::MAX)) } else { as_of };
+            lock(&recent).add(Change { gtid, delta, needs });
+        }
         // From here on others know of this write.
         drop(writing);
         let asked = match as_of {

@@ -18,8 +18,8 @@ type Edge = (UserId, PostId);
 /// The last that was seen of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// This process made it so, by a transaction that it knows.
-    Made { liked: bool },
+    /// This process made it so by this time, by a transaction that it knows.
+    Made { liked: bool, by: Micros },
     /// It was so by this time, whoever made it so.
     Found { liked: bool, by: Micros },
     /// A write of this process ended, and nobody knows how.
@@ -74,7 +74,9 @@ impl Writing {
     pub(super) fn ended(&self, written: &Written) -> Needs {
         let seen = self.edges.seen.get(&self.edge);
         let now = match (seen, &written.transaction) {
-            (_, Some(_)) if written.changed => Seen::Made { liked: written.liked },
+            (_, Some(_)) if written.changed => {
+                Seen::Made { liked: written.liked, by: written.written_at }
+            }
             (Some(seen), _) if !written.changed && seen.is(written.liked) => seen,
             _ => Seen::Found { liked: written.liked, by: written.written_at },
         };
@@ -105,7 +107,7 @@ impl Drop for Writing {
 impl Seen {
     fn is(self, state: bool) -> bool {
         match self {
-            Self::Made { liked } | Self::Found { liked, .. } => liked == state,
+            Self::Made { liked, .. } | Self::Found { liked, .. } => liked == state,
             Self::Unknown => false,
         }
     }
@@ -115,26 +117,24 @@ impl Seen {
 /// was before a flip. None where any will do.
 fn needs(seen: Option<Seen>, written: &Written) -> Option<Micros> {
     let later = Some(written.written_at);
-    if !written.changed {
-        return match seen {
-            Some(Seen::Made { liked }) if liked == written.liked => None,
-            Some(Seen::Found { liked, by }) if liked == written.liked => Some(by),
-            _ => later,
-        };
-    }
-    match (&written.transaction, seen, written.before_since) {
+    if written.changed && written.transaction.is_none() {
         // Whether this very write is in the count cannot be told otherwise.
-        (None, ..) => later,
-        (Some(_), Some(Seen::Made { liked }), _) if liked != written.liked => None,
-        // The row says since when the edge was as it was before.
-        (Some(_), _, Some(since)) => {
+        return later;
+    }
+    let found = written.liked != written.changed;
+    // What was seen here holds, unless the row is younger: then somebody else wrote it since.
+    let holds = |by: Micros| written.found_since.is_none_or(|since| since <= by);
+    match (seen, written.found_since) {
+        (Some(Seen::Made { liked, by }), _) if liked == found && holds(by) => None,
+        (Some(Seen::Found { liked, by }), _) if liked == found && holds(by) => Some(by),
+        // The row says since when the edge was as it was found.
+        (_, Some(since)) => {
             let committed = Micros(since.0.saturating_add(UNTIL_COMMITTED));
             Some(committed.min(written.written_at))
         }
         // Without a row, nothing is known of an edge but what was seen here: it is taken for a new one.
-        (Some(_), None, None) => None,
-        (Some(_), Some(Seen::Found { liked, by }), None) if liked != written.liked => Some(by),
-        (Some(_), Some(_), None) => later,
+        (None, None) if written.changed => None,
+        _ => later,
     }
 }
 

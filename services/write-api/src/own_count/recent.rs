@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use likewise_core::GenerationId;
+use likewise_core::{GenerationId, Micros};
 use likewise_mongodb::{Counted, CountedTo, Reading};
 use likewise_mysql::Gtid;
 
@@ -17,6 +17,8 @@ const CHANGES: usize = 100_000;
 pub(super) struct Change {
     pub(super) gtid: Gtid,
     pub(super) delta: i64,
+    /// As of when a count must be that has what this one flipped: until then the sum is in doubt for all.
+    pub(super) needs: Option<Micros>,
 }
 
 #[derive(Debug)]
@@ -27,6 +29,8 @@ pub(super) struct Recent {
     room: Arc<Room>,
     /// Their sum.
     sum: i64,
+    /// The most that any of them needs.
+    needs: Option<Micros>,
     /// There were too many of them: a count that does not include this one may lack others.
     forgotten: Option<Gtid>,
 }
@@ -41,7 +45,7 @@ struct Count {
 impl Recent {
     /// Knows nothing yet. What it keeps takes places in the room.
     pub(super) fn new(room: Arc<Room>) -> Self {
-        Self { count: None, changes: Vec::new(), room, sum: 0, forgotten: None }
+        Self { count: None, changes: Vec::new(), room, sum: 0, needs: None, forgotten: None }
     }
 
     /// Adds a write of this process, unless it is counted.
@@ -50,6 +54,7 @@ impl Recent {
             return;
         }
         self.sum += change.delta;
+        self.needs = self.needs.max(change.needs);
         if self.changes.len() < CHANGES && self.room.take() {
             self.changes.push(change);
         } else {
@@ -84,6 +89,7 @@ impl Recent {
             self.room.give(before - self.changes.len());
             self.changes.shrink_to(2 * self.changes.len());
             self.sum = self.changes.iter().map(|change| change.delta).sum();
+            self.needs = self.changes.iter().filter_map(|change| change.needs).max();
             self.forgotten.take_if(|forgotten| includes(counted_to, forgotten));
         }
         self.count = Some(read);
@@ -102,10 +108,12 @@ impl Recent {
         let sum = count.counted.sum.saturating_add(self.sum);
         // Whoever likes it is one of those who do.
         let least = i64::from(liked);
+        let as_of = count.counted_to.as_of;
+        let in_doubt = self.needs.is_some() && as_of < self.needs;
         OwnCount {
             count: u64::try_from(sum.max(least)).ok(),
-            as_of: count.counted_to.as_of,
-            stale: !exact || sum < least || self.forgotten.is_some(),
+            as_of,
+            stale: !exact || sum < least || in_doubt || self.forgotten.is_some(),
         }
     }
 }

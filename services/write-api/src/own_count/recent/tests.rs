@@ -5,7 +5,7 @@ use super::*;
 const UUID: u128 = 7;
 
 fn like(number: u64) -> Change {
-    Change { gtid: Gtid { uuid: UUID, tag: String::new(), number }, delta: 1 }
+    Change { gtid: Gtid { uuid: UUID, tag: String::new(), number }, delta: 1, needs: None }
 }
 
 /// A count that includes the transactions up to `number`.
@@ -77,4 +77,22 @@ fn what_there_is_no_room_for_makes_its_post_stale_until_it_is_counted() {
 
     drop((one, other));
     assert_eq!(room.left(), 3);
+}
+
+/// What is taken off may not be in the count: then everybody's count is in doubt.
+#[test]
+fn a_change_of_what_may_not_be_counted_makes_its_post_stale_until_it_is() {
+    let mut recent = Recent::new(Arc::new(Room::of(10)));
+    recent.begin(count(3, 1));
+    recent.add(Change { delta: -1, needs: Some(Micros(9)), ..like(2) });
+    recent.add(like(3));
+    assert_eq!(told(&recent), (Some(3), true));
+    let mut later = count(4, 1);
+    later.counted_to =
+        Arc::new(CountedTo { as_of: Some(Micros(9)), ..(*later.counted_to).clone() });
+    recent.begin(later);
+    assert_eq!(told(&recent), (Some(4), false), "what it took off is in this one");
+    recent.add(Change { needs: Some(Micros(99)), ..like(4) });
+    recent.begin(count(5, 4));
+    assert_eq!(told(&recent), (Some(5), false), "it is counted");
 }
