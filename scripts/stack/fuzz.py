@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from stack import fetch
@@ -34,14 +35,21 @@ def fuzz(stack: Settings, options: list[str]) -> int:
     packages = installation()
     told = stack.environment()
     environment = {**told, "PYTHONPATH": str(packages), "PYTHONDONTWRITEBYTECODE": "1"}
+    # It leaves files where it runs.
+    with tempfile.TemporaryDirectory(prefix="likewise-fuzz-") as folder:
+        return run(told, environment, folder, options)
+
+
+def run(told: Mapping[str, str], environment: Mapping[str, str], folder: str, options: list[str]) -> int:
+    """The documents first, then each API."""
     documents = sorted(CHECKOUT.glob("services/*/openapi.json"))
     validator = [sys.executable, "-m", "openapi_spec_validator", *map(str, documents)]
-    code = subprocess.run(validator, env=environment, cwd=stack.home, check=False).returncode
+    code = subprocess.run(validator, env=environment, cwd=folder, check=False).returncode
     for api in ("LIKEWISE_WRITE_API_URL", "LIKEWISE_READ_API_URL"):
         command = [
             sys.executable, "-m", "schemathesis.cli",
             "--config-file", str(FOLDER / "schemathesis.toml"),
             "run", f"{told[api]}/openapi.json", *options,
         ]
-        code |= subprocess.run(command, env=environment, cwd=stack.home, check=False).returncode
+        code |= subprocess.run(command, env=environment, cwd=folder, check=False).returncode
     return code
