@@ -170,3 +170,25 @@ async fn a_user_who_writes_too_often_is_refused_and_succeeds_after_that_time() {
     .await;
     assert_eq!(oracle.likes(&post).await, 2);
 }
+
+#[tokio::test]
+async fn above_the_limit_of_listeners_the_next_is_refused_at_once_and_finds_a_place_later() {
+    let role = Role::start("read-api", &[("LIKEWISE_STREAM_LISTENERS", "1")]).await;
+    let path = format!("/v1/posts/{}/count/stream", fresh("post"));
+    let listen = async || role.call(Method::GET, &path).send().await.expect("it answers");
+    let mut first = listen().await;
+    assert_eq!(first.status(), 200);
+    assert!(first.chunk().await.expect("it goes on").is_some(), "the count of now comes at once");
+    let refused = listen().await;
+    assert_eq!(
+        (refused.status().as_u16(), &refused.headers()["retry-after"]),
+        (503, &"1".parse().expect("a value"))
+    );
+    let problem: serde_json::Value = refused.json().await.expect("a problem");
+    assert_eq!(problem["type"], "urn:likewise:problem:overloaded");
+    drop(first);
+    eventually("the place is free again", LIMIT, async || {
+        (listen().await.status() == 200).then_some(())
+    })
+    .await;
+}
