@@ -111,6 +111,6 @@ pub(crate) fn problem(error: ReadError) -> Problem {
             Kind::Unavailable,
             "the count store is not available; repeat the call later",
         ),
-        ReadError::Refused => Problem::new(Kind::Internal, "the call failed; it may be repeated"),
+        ReadError::Refused => Problem::failed(),
     }
 }

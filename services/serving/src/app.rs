@@ -77,5 +77,5 @@ fn panicked(panic: Box<dyn Any + Send>) -> Response {
         .or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("unknown");
     tracing::error!(panic = what, "a request handler panicked");
-    Problem::new(Kind::Internal, "the call failed; it may be repeated").into_response()
+    Problem::failed().into_response()
 }

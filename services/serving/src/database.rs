@@ -24,7 +24,7 @@ impl From<Error> for Problem {
                     error = error as &dyn std::error::Error,
                     "MySQL refused a statement"
                 );
-                Self::new(Kind::Internal, "the call failed; it may be repeated")
+                Self::failed()
             }
         }
     }

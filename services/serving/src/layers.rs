@@ -16,4 +16,5 @@ pub(crate) use compression::{GZIP, compressed, gzip, takes_gzip};
 pub(crate) use cors::cors;
 pub(crate) use finish::finished;
 pub(crate) use limits::{Capacity, Limits, MAX_CONTENT_BYTES, MAX_TARGET_BYTES};
+pub(crate) use media::is_stream;
 pub(crate) use observe::{Observer, Seen};

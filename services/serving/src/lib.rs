@@ -32,5 +32,5 @@ pub use server::{serve, shutdown_on_signal};
 pub use settings::HttpSettings;
 pub use tasks::Tasks;
 pub use telemetry::{LogFormat, Telemetry};
-pub use time::{now, parse_rfc3339, rfc3339};
+pub use time::{parse_rfc3339, rfc3339};
 pub use writes::WriteLimit;

@@ -152,13 +152,18 @@ pub struct Problem {
     invalid_token: bool,
 }
 
-const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+pub(crate) const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 /// After how many seconds a call may be repeated that met something away.
 const RETRY_AFTER_S: u32 = 1;
 const CHALLENGE: HeaderValue = HeaderValue::from_static("Bearer");
 const INVALID_TOKEN: HeaderValue = HeaderValue::from_static("Bearer error=\"invalid_token\"");
 
 impl Problem {
+    /// A mistake of ours, which the log tells more of.
+    pub fn failed() -> Self {
+        Self::new(Kind::Internal, "the call failed; it may be repeated")
+    }
+
     /// A problem with a sentence that helps.
     pub fn new(kind: Kind, detail: impl Into<Cow<'static, str>>) -> Self {
         Self { kind, detail: detail.into(), retry_after_s: RETRY_AFTER_S, invalid_token: false }

@@ -43,11 +43,6 @@ fn has_its_form(text: &[u8]) -> bool {
         && [&b"Z"[..], b"+00:00", b"-00:00"].iter().any(|form| is_like(zone, form))
 }
 
-/// This machine's clock.
-pub fn now() -> Micros {
-    Micros(Timestamp::now().as_microsecond())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use likewise_core::{PostId, Seq, UserId};
-use likewise_serving::{Id, Kind, NoQuery, Parameters, PostPath, Problem, User, rfc3339};
+use likewise_serving::{Id, NoQuery, Parameters, PostPath, Problem, User, rfc3339};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -94,7 +94,7 @@ async fn write(
     seq: Option<Seq>,
 ) -> Result<Json<WriteAnswer>, Problem> {
     let written = tokio::spawn(async move { answer(&api, &user, &post, like, seq).await });
-    let failed = |_| Problem::new(Kind::Internal, "the call failed; it may be repeated");
+    let failed = |_| Problem::failed();
     written.await.map_err(failed)?
 }
 

@@ -10,7 +10,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use sha2::{Digest as _, Sha256};
 
-use crate::{Kind, Problem};
+use crate::Problem;
 
 /// Counts, which are the same for every caller and have an `as_of` of their own.
 pub(crate) const CACHED_ROUTES: [&str; 2] = ["/v1/posts/{post_id}/count", "/v1/posts/counts"];
@@ -38,7 +38,7 @@ pub(crate) async fn cached(request: Request, next: Next) -> Response {
 async fn tagged(response: Response, known: &[HeaderValue]) -> Response {
     let (mut parts, body) = response.into_parts();
     let Ok(bytes) = to_bytes(body, MAX_BODY_BYTES).await else {
-        return Problem::new(Kind::Internal, "the call failed; it may be repeated").into_response();
+        return Problem::failed().into_response();
     };
     let tag = tag(&bytes);
     let is_known = known.iter().any(|known| names(known, &tag));

@@ -4,16 +4,15 @@ use std::io::Write as _;
 
 use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
 use axum::extract::Request;
-use axum::http::header::{
-    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, VARY,
-};
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, ETAG, VARY};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::{Kind, Problem};
+use super::media::{is_stream, weight};
+use crate::Problem;
 
 pub(crate) const GZIP: HeaderValue = HeaderValue::from_static("gzip");
 const VARIES: HeaderValue = HeaderValue::from_static("accept-encoding");
@@ -29,7 +28,9 @@ pub(crate) async fn compressed(request: Request, next: Next) -> Response {
     let takes_gzip = takes_gzip(request.headers());
     let mut response = next.run(request).await;
     let status = response.status();
-    if !(status == StatusCode::OK || status == StatusCode::NOT_MODIFIED) || is_stream(&response) {
+    // A stream's events must not wait for more of them.
+    let is_stream = is_stream(response.headers());
+    if !(status == StatusCode::OK || status == StatusCode::NOT_MODIFIED) || is_stream {
         return response;
     }
     response.headers_mut().append(VARY, VARIES);
@@ -42,16 +43,10 @@ pub(crate) async fn compressed(request: Request, next: Next) -> Response {
     }
 }
 
-/// A stream's events must not wait for more of them.
-fn is_stream(response: &Response) -> bool {
-    let media = response.headers().get(CONTENT_TYPE);
-    media.is_some_and(|media| media.as_bytes().starts_with(b"text/event-stream"))
-}
-
 async fn gzipped(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
     let Ok(content) = to_bytes(body, usize::MAX).await else {
-        return Problem::new(Kind::Internal, "the call failed; it may be repeated").into_response();
+        return Problem::failed().into_response();
     };
     parts.headers.insert(CONTENT_ENCODING, GZIP);
     parts.headers.remove(CONTENT_LENGTH);
@@ -88,8 +83,8 @@ pub(crate) fn takes_gzip(headers: &HeaderMap) -> bool {
 
 /// A parameter that is no weight says nothing here.
 fn is_some_weight(parameter: &str) -> bool {
-    let weight = parameter.strip_prefix("q=").or_else(|| parameter.strip_prefix("Q="));
-    weight.is_none_or(|weight| weight.trim().parse::<f32>().is_ok_and(|weight| weight > 0.0))
+    weight(parameter)
+        .is_none_or(|weight| weight.trim().parse::<f32>().is_ok_and(|weight| weight > 0.0))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
 use crate::app::OPERATIONS;
+use crate::problem::PROBLEM_JSON;
 use crate::{Kind, Problem};
 
 /// What is a user's, and whatever went wrong, is nobody else's and of no use later.
@@ -28,8 +29,7 @@ pub(crate) async fn finished(request: Request, next: Next) -> Response {
 }
 
 fn is_problem(response: &Response) -> bool {
-    let media = response.headers().get(CONTENT_TYPE);
-    media.is_some_and(|media| media.as_bytes() == b"application/problem+json")
+    response.headers().get(CONTENT_TYPE) == Some(&PROBLEM_JSON)
 }
 
 /// Its headers stay, its words do not: they were not written for callers.

@@ -1,6 +1,18 @@
 //! What a caller says that it can read.
 
-use axum::http::HeaderValue;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderValue};
+
+/// Whether an answer is a stream of events.
+pub(crate) fn is_stream(headers: &HeaderMap) -> bool {
+    let media = headers.get(CONTENT_TYPE);
+    media.is_some_and(|media| media.as_bytes().starts_with(b"text/event-stream"))
+}
+
+/// The weight that a parameter of an `Accept` field gives (RFC 9110, 12.4.2); none where it is another one.
+pub(super) fn weight(parameter: &str) -> Option<&str> {
+    parameter.strip_prefix("q=").or_else(|| parameter.strip_prefix("Q="))
+}
 
 /// Whether a caller takes JSON or a stream of events, which are all that calls answer with. Pages for
 /// people are not asked.
@@ -28,8 +40,8 @@ fn is_ours(range: &str) -> bool {
     let mut parts = range.split(';').map(str::trim);
     let media = parts.next().unwrap_or_default().to_ascii_lowercase();
     let is_refused = parts.any(|parameter| {
-        let weight = parameter.strip_prefix("q=").or_else(|| parameter.strip_prefix("Q="));
-        weight.is_some_and(|weight| weight.parse::<f32>().is_ok_and(|weight| weight <= 0.0))
+        weight(parameter)
+            .is_some_and(|weight| weight.parse::<f32>().is_ok_and(|weight| weight <= 0.0))
     });
     let ours = ["*/*", "application/*", "application/json", "text/event-stream", "text/*"];
     !is_refused && ours.contains(&media.as_str())

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
-use axum::http::header::{CONNECTION, CONTENT_TYPE};
+use axum::http::header::CONNECTION;
 use axum::http::{HeaderValue, Request, Response, Version};
 use http_body::{Frame, SizeHint};
 use tokio_util::sync::WaitForCancellationFutureOwned;
@@ -17,6 +17,7 @@ use tower::{Service, ServiceExt as _};
 
 use super::connection::Server;
 use super::progress::{InFlight, Progress};
+use crate::layers::is_stream;
 
 /// What one part of an answer takes at most on HTTP/2: a client that takes less within the send deadline
 /// takes nothing.
@@ -71,11 +72,8 @@ impl Answering {
         if is_http1 && (stopping || self.reserved) {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        let is_stream = response
-            .headers()
-            .get(CONTENT_TYPE)
-            .is_some_and(|media| media.as_bytes().starts_with(b"text/event-stream"));
-        let until = is_stream.then(|| Box::pin(self.server.stopping.clone().cancelled_owned()));
+        let until = is_stream(response.headers())
+            .then(|| Box::pin(self.server.stopping.clone().cancelled_owned()));
         let is_parted = !is_http1;
         response.map(|body| Handed { body, rest: Bytes::new(), is_parted, until, call })
     }
