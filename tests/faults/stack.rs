@@ -5,17 +5,14 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use likewise_tests::{eventually, home, no_fail_point, pid_of, setting, start_what_is_missing};
+use likewise_tests::{
+    end, home, no_fail_point, setting, signal, signal_pid, start_what_is_missing,
+};
 use tokio::process::{Child, Command};
 
 /// What `scripts/up` starts.
 pub(crate) const ALL: [&str; 8] =
     ["mysql", "kafka", "mongodb", "connect", "write-api", "read-api", "aggregator", "reconciler"];
-
-/// Sends a signal to a role or server of the stack.
-pub(crate) async fn signal(name: &str, signal: &str) {
-    signal_pid(&pid_of(name), signal).await;
-}
 
 /// Kills a role or server as a power cut does, and returns when it is gone.
 pub(crate) async fn kill(name: &str) {
@@ -49,26 +46,6 @@ pub(crate) async fn heal() {
     }
     start_what_is_missing().await;
     no_fail_point().await;
-}
-
-async fn end(name: &str, how: &str) {
-    let pid = pid_of(name);
-    signal_pid(&pid, how).await;
-    eventually(&format!("{name} is gone"), Duration::from_secs(60), async || {
-        (!lives(&pid)).then_some(())
-    })
-    .await;
-}
-
-async fn signal_pid(pid: &str, signal: &str) {
-    let sent = Command::new("kill").args([&format!("-{signal}"), pid]).status().await;
-    assert!(sent.expect("kill starts").success(), "no process {pid} to send {signal}");
-}
-
-/// Whether a process is there and not just waiting to be reaped.
-fn lives(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
 }
 
 /// An aggregator beside the stack's own; killed when it is dropped.

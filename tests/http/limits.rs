@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use likewise_tests::{Oracle, eventually, fresh, setting};
-use mysql_async::prelude::Queryable as _;
-use mysql_async::{Conn, TxOpts};
+use likewise_tests::{Oracle, eventually, fresh};
 use reqwest::Method;
 
+use crate::lock::Lock;
 use crate::raw::{Raw, address, request};
 use crate::role::Role;
 
@@ -92,10 +91,7 @@ async fn above_the_limit_of_calls_the_next_is_refused_at_once_and_health_is_told
     let (user, post) = (fresh("user"), fresh("post"));
     assert_eq!(role.like(&user, &post).await.status(), 200);
     // A lock on its row holds the next like of it up.
-    let mut conn = Conn::from_url(setting("MYSQL_URL")).await.expect("it connects");
-    let mut lock = conn.start_transaction(TxOpts::default()).await.expect("it begins");
-    let locking = "UPDATE post_likes SET liked = NOT liked WHERE user_id = ? AND post_id = ?";
-    lock.exec_drop(locking, (&user, &post)).await.expect("it is locked");
+    let lock = Lock::of(&user, &post).await;
     let held = role.call(Method::DELETE, &format!("/v1/posts/{post}/like"));
     let held = held.header("X-User-Id", &user);
     // The calls below may take the one place before it does.
@@ -117,7 +113,7 @@ async fn above_the_limit_of_calls_the_next_is_refused_at_once_and_health_is_told
             let health = role.call(Method::GET, path).send().await.expect("it answers");
             assert_eq!(health.status(), 200, "{path}");
         }
-        lock.rollback().await.expect("it ends");
+        lock.release().await;
     };
     let (held, ()) = tokio::join!(held, others);
     assert_eq!(held, 200);

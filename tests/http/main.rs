@@ -6,6 +6,7 @@ mod connections;
 mod conventions;
 mod encryption;
 mod limits;
+mod lock;
 mod raw;
 mod role;
 mod stopping;

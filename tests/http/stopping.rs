@@ -5,11 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use likewise_tests::{eventually, fresh, setting};
-use mysql_async::Conn;
-use mysql_async::prelude::Queryable as _;
 use reqwest::{Client, Response};
 use tokio::task::JoinSet;
 
+use crate::lock::Lock;
 use crate::raw::{Raw, frame, head, request};
 use crate::role::Role;
 
@@ -162,34 +161,4 @@ async fn an_http_2_connection_that_calls_while_a_role_stops_is_answered_and_told
     }
     drop(caller);
     assert!(role.end().await.success());
-}
-
-/// Holds an edge's row, so that a write of it waits.
-struct Lock {
-    holder: Conn,
-}
-
-impl Lock {
-    async fn of(user: &str, post: &str) -> Self {
-        let mut holder = Conn::from_url(setting("MYSQL_URL")).await.expect("it connects");
-        holder.query_drop("START TRANSACTION").await.expect("it begins");
-        let locking = "UPDATE post_likes SET liked = NOT liked WHERE user_id = ? AND post_id = ?";
-        holder.exec_drop(locking, (user, post)).await.expect("it is locked");
-        assert_eq!(holder.affected_rows(), 1);
-        Self { holder }
-    }
-
-    async fn is_waited_for(&self) {
-        let mut admin = Conn::from_url(setting("MYSQL_ADMIN_URL")).await.expect("it connects");
-        eventually("a write waits", LIMIT, async || {
-            let waiting = "SELECT COUNT(*) FROM performance_schema.data_lock_waits WHERE BLOCKING_THREAD_ID = PS_THREAD_ID(?)";
-            let waiting = admin.exec_first(waiting, (self.holder.id(),)).await;
-            (waiting.expect("it answers") > Some(0_u64)).then_some(())
-        })
-        .await;
-    }
-
-    async fn release(mut self) {
-        self.holder.query_drop("ROLLBACK").await.expect("it ends");
-    }
 }

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use likewise_tests::{
-    Answer, Api, Heard, Oracle, eventually, fresh, metric, pid_of, signal, start_what_is_missing,
-    start_with,
+    Answer, Api, Heard, Oracle, end, eventually, fresh, is_gone, lives, metric, pid_of, signal,
+    start_what_is_missing, start_with,
 };
 use reqwest::Method;
 use serde_json::Value;
@@ -16,26 +16,11 @@ use crate::STACK;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-async fn kill(server: &str) {
-    let pid = pid_of(server);
-    signal(server, "KILL").await;
-    is_gone(server, &pid).await;
-}
-
-async fn is_gone(name: &str, pid: &str) {
-    eventually(&format!("{name} is gone"), LIMIT, async || (!is_there(pid)).then_some(())).await;
-}
-
-fn is_there(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
-}
-
 /// The stack for this test alone, whole, whatever the one before left of it.
 async fn whole_stack() -> MutexGuard<'static, ()> {
     let held = STACK.lock().await;
     for server in ["mongodb", "mysql"] {
-        if is_there(&pid_of(server)) {
+        if lives(&pid_of(server)) {
             signal(server, "CONT").await;
         }
     }
@@ -70,7 +55,7 @@ async fn a_thousand_readers_cost_mongodb_one_query_and_wait_for_nothing_while_it
     assert!(cost <= most, "{cost} queries in {:?}", started.elapsed());
     println!("1,000 reads: {cost} queries in {:?}", started.elapsed());
 
-    kill("mongodb").await;
+    end("mongodb", "KILL").await;
     let unknown = fresh("post");
     for round in ["at once", "later"] {
         let started = Instant::now();
@@ -107,7 +92,7 @@ async fn likes_and_hearts_go_on_without_mongodb() {
     let deletion = asked.json["id"].as_str().expect("a receipt");
     for how in ["KILL", "STOP"] {
         if how == "KILL" {
-            kill("mongodb").await
+            end("mongodb", "KILL").await
         } else {
             signal("mongodb", how).await
         };
@@ -157,7 +142,7 @@ async fn counts_go_on_without_mysql_and_likes_say_when_to_come_back() {
     assert_eq!(oracle.agrees(&[&post]).await, [1]);
     for how in ["KILL", "STOP"] {
         if how == "KILL" {
-            kill("mysql").await
+            end("mysql", "KILL").await
         } else {
             signal("mysql", how).await
         };
@@ -208,7 +193,7 @@ async fn a_thousand_listeners_cost_a_query_a_tick_and_let_the_role_end() {
     let ends =
         listeners.iter_mut().map(async |listener| while listener.next().await != Heard::End {});
     timeout(LIMIT, join_all(ends)).await.expect("every stream ends");
-    is_gone("read-api", &pid).await;
+    is_gone(&pid).await;
     assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
     start_what_is_missing().await;
     assert_eq!(oracle.agrees(&[&post]).await, [1]);
@@ -222,7 +207,7 @@ async fn without_kafka_every_call_answers_and_as_of_stands() {
     assert_eq!(api.like("ann", &post).await.status, 200);
     assert_eq!(oracle.agrees(&[&post]).await, [1]);
 
-    kill("kafka").await;
+    end("kafka", "KILL").await;
     let liked = api.like("bob", &post).await;
     assert_eq!((liked.status.as_u16(), &liked.json["changed"]), (200, &true.into()), "{liked:?}");
     assert_eq!(api.unlike("ann", &post).await.status, 200);

@@ -20,8 +20,8 @@ pub use log::Log;
 pub use oracle::Oracle;
 pub use record::{CallId, Record, States};
 pub use roles::{
-    drain, home, likewise, likewise_told, mark_of, metric, metric_at, pid_of, signal,
-    start_what_is_missing, start_with,
+    drain, end, home, is_gone, likewise, likewise_told, lives, mark_of, metric, metric_at, pid_of,
+    signal, signal_pid, start_what_is_missing, start_with,
 };
 pub use stream::{Heard, Listener};
 

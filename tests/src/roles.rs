@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
+use std::time::Duration;
 
 use tokio::process::Command;
+
+const GONE_WITHIN: Duration = Duration::from_secs(60);
 
 /// The stack's folder.
 pub fn home() -> PathBuf {
@@ -69,9 +72,41 @@ pub fn mark_of(drained: &Output) -> String {
 /// # Panics
 /// If there is no such process.
 pub async fn signal(name: &str, signal: &str) {
+    signal_pid(&pid_of(name), signal).await;
+}
+
+/// The same to any process.
+///
+/// # Panics
+/// If there is none.
+pub async fn signal_pid(pid: &str, signal: &str) {
+    let sent = Command::new("kill").args([&format!("-{signal}"), pid]).status().await;
+    assert!(sent.expect("kill starts").success(), "no process {pid} to send {signal}");
+}
+
+/// Sends a process of the stack a signal that ends it, and returns when it is gone.
+///
+/// # Panics
+/// If there is no such process, or it stays.
+pub async fn end(name: &str, signal: &str) {
     let pid = pid_of(name);
-    let sent = Command::new("kill").args([&format!("-{signal}"), &pid]).status().await;
-    assert!(sent.expect("kill starts").success(), "no process {pid} of {name}");
+    signal_pid(&pid, signal).await;
+    is_gone(&pid).await;
+}
+
+/// Waits until a process is gone.
+///
+/// # Panics
+/// If it stays.
+pub async fn is_gone(pid: &str) {
+    let what = format!("process {pid} is gone");
+    crate::eventually(&what, GONE_WITHIN, async || (!lives(pid)).then_some(())).await;
+}
+
+/// Whether a process is there and not just waiting to be reaped.
+pub fn lives(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
 }
 
 /// Starts what was killed, as an operator does.
